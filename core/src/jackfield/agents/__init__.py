@@ -1,4 +1,4 @@
-"""Agents: models that call tools and answer, run as streams of events."""
+"""Agents, which answer questions using a model and tools, and stream events as they run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import names on first use, to keep the first answer fast."""
+    """Import names on first use to keep startup fast."""
     if name in ("CORE_KINDS", "AgentConfig", "is_agent"):
         from jackfield.agents import _configs
 

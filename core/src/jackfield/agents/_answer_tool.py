@@ -1,7 +1,7 @@
-"""The output tool, a function that the model calls to give its final answer as data.
+"""The output tool, which the model calls to return its final answer as structured data.
 
 The call is converted to text before it enters the history, so records, streams and results contain the answer as JSON
-text, as if the server had enforced a schema. No message then contains a call without a result, and the conversation can
+text, just as they would if the server had enforced a schema. No call is left without a result, and the conversation can
 continue without the tool.
 """
 
@@ -30,13 +30,13 @@ _PROMPT: Mapping[Lang, str] = {
 
 
 class AnswerTool(Processor):
-    """Processor that offers the output tool to a model and converts its call into text.
+    """Processor that offers the output tool to a model and converts calls to it into text.
 
-    If a turn has several such calls, the first one counts. If the turn also calls other tools, its answer is
-    provisional: those tools run first, then the model answers again.
+    If a turn calls the output tool more than once, only the first call counts. If the turn also calls other tools, its
+    answer is provisional: the other tools run first, and then the model answers again.
 
     Args:
-        schema: The JSON Schema of the answer, an object.
+        schema: The JSON Schema of the answer, which must be an object.
     """
 
     name: ClassVar[str] = "answer_tool"
@@ -46,7 +46,7 @@ class AnswerTool(Processor):
         self._schema = schema
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Add the tool to the request, and convert its call in the response."""
+        """Add the output tool to the request, and convert calls to it in the response."""
         if request.config.function_choice == "none":
             return call_next(request)
         name = _free_name({function["name"] for function in request.functions})
@@ -75,7 +75,7 @@ def _free_name(taken: Collection[str]) -> str:
 
 
 class _CallAsText:
-    """Converter of the output tool's first call to text. Other tools' calls pass through.
+    """Converts the first call to the output tool into text. Calls to other tools pass through unchanged.
 
     Args:
         name: The output tool's name.

@@ -23,7 +23,7 @@ T = TypeVar("T", default=str)
 
 
 class RunOptions(TypedDict, Generic[Deps], total=False):
-    """Options for a run, documented in `Agent.astream`. Agent kinds with further options extend this class."""
+    """Options for a run; see `Agent.astream`. Agent kinds with additional options extend this class."""
 
     lang: Lang | None
     cancel: CancelToken | None
@@ -40,14 +40,14 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
 
 
 class KnownOptions(RunOptions[Deps], Generic[Deps], total=False):
-    """Options that type checkers accept for every agent. A kind that does not support one raises `ConfigError`."""
+    """Options that type checkers accept for every agent. Unsupported options raise `ConfigError`."""
 
     knowledge: object
     """Used by kinds that work with documents."""
 
 
 class AskOptions(KnownOptions[Deps], Generic[Deps], total=False):
-    """Options for `ask` and `stream`, except `output`."""
+    """Options for `ask` and `stream`, other than `output`."""
 
     history: History
 
@@ -70,7 +70,7 @@ def stream(
 ) -> RunStream[Any]:
     """Run the agent and return a stream of its events, for `async for` or plain `for`.
 
-    After the last event, the stream's `result` is set. Arguments and errors are the same as for `ask`.
+    The stream's `result` is set after the last event. Arguments and errors are the same as for `ask`.
     """
     asked = (*messages_so_far(history), *as_messages(messages))
     read: Callable[[str], Any] = str
@@ -130,7 +130,7 @@ def ask(
         output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema. The
             validated value is in `result.output`. If None, the answer is text.
         history: The conversation so far: the previous result, or its `history`.
-        options: Further options for the run; see `Agent.astream`.
+        options: Additional options for the run; see `Agent.astream`.
 
     Raises:
         ConfigError: The agent does not support an option, or `output` is neither a type nor a JSON Schema.
@@ -167,22 +167,22 @@ def resume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
-    """Resume a recorded run, possibly one that another process started, and return its result.
+    """Resume a recorded run and return its result. Another process may have started the run.
 
-    The run continues where its record ends, without repeating recorded steps. A call that was under way when the
-    program ended is repeated if its tool is `read_only` or `idempotent`. Otherwise the run pauses, and
-    `ApprovalNeeded.in_doubt` lists the call.
+    The run continues where its record ends, without repeating recorded steps. A call that was in progress when the
+    program exited is repeated if its tool is `read_only` or `idempotent`. Otherwise, the run pauses and lists the call
+    in `ApprovalNeeded.in_doubt`.
 
     Args:
         run_id: The run's id, from `RunResult.run_id` or `jackfield runs list`.
-        approvals: Decisions about pending calls, by call id: True, False or `Denial(reason)`.
-        output: The output type, as for `ask`. Pass it again, because it is not recorded.
+        approvals: Decisions about pending calls, keyed by call id. Each is True, False or `Denial(reason)`.
+        output: The output type, as for `ask`. Runs do not record it, so pass it again.
         options: Options for the run, as for `Agent.astream`, except `resume` and `run_id`.
 
     Raises:
         ConfigError: `options` contains `resume`, `run_id` or an option that the agent does not support.
         RunNotFoundError: The store has no run with this id.
-        RunBusyError: Another process or task holds the run.
+        RunBusyError: Another process or task has locked the run.
         StoreError: The run's record cannot be read or written.
         JackfieldError: The run failed.
     """

@@ -1,4 +1,4 @@
-"""The base class of all agents."""
+"""The base class for all agents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LEFT_TEXT = "the run was abandoned before it ended"
 
 
 class AgentOptions(TypedDict, total=False):
-    """The keyword-only options of `Agent`, for subclasses that forward them."""
+    """Keyword-only options for `Agent`, for use by subclasses that forward them."""
 
     suggestions: Sequence[str]
     adjustable: Sequence[Adjustable]
@@ -83,7 +83,7 @@ class AgentOptions(TypedDict, total=False):
 
 
 class InitSignature:
-    """Descriptor that shows the signature of a class's `__init__` to `inspect.signature` and `help`."""
+    """Descriptor that makes `inspect.signature` and `help` show the signature of a class's `__init__`."""
 
     def __get__(self, _: object, owner: type[object]) -> inspect.Signature:
         signature = inspect.signature(owner.__init__)
@@ -91,45 +91,47 @@ class InitSignature:
 
 
 class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
-    """Base class of all agent kinds. Subclasses define `events`, or `_run` as in Qwen-Agent.
+    """Base class for all agent kinds. Subclasses define `events`, or `_run` as in Qwen-Agent.
 
-    Agents hold no conversation: each run receives its messages as an argument, so one agent can serve many runs at
-    once.
+    Agents do not store conversations. Each run receives its messages as an argument, so one agent can serve many runs
+    concurrently.
 
-    `Agent[User]` tells type checkers that the `deps` of every run are a `User`.
+    With `Agent[User]`, type checkers require the `deps` of every run to be a `User`.
 
     Args:
-        function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict of `name` and
+        function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict with `name` and
             settings, a tool or its class, a typed function, or a toolset in any of these forms.
         llm: The agent's model: `"backend:model"`, a configuration, or a model object.
-        system_message: The agent's system message, placed before the caller's.
+        system_message: The agent's system message. It precedes any system message from the caller.
         name, description: The agent's name and purpose, for people and for other agents.
-        suggestions: Questions that the web page suggests at the start of a conversation.
+        suggestions: Opening questions to suggest on the web page.
         adjustable: Model options that users may change on the web page: `temperature`, `top_p`, `max_tokens`, `seed`.
         models: Other models that users may choose on the web page, as `backend:model`.
-        files: Paths of files to send in full with the first question. Kinds that read files themselves, such as
-            `assistant`, search them instead.
+        files: Paths of files to send in full with the first question. Agent kinds that read files themselves, such as
+            `assistant`, search the files instead.
         limits: Limits that apply to each run.
-        approve: A function that decides about each call that needs approval, a rule that selects those calls, or both:
-            `{"ask": "read_only", "by": function}`. The function receives the call exactly as it will be made. True
-            allows the call. False or an exception denies it, with the exception's text as the reason. Any other value
-            ends the run with an error. Without a function, the run pauses. The rules are `"ask"` (all calls),
-            `"read_only"` (all calls except those of read-only tools) and `{"allow": ["search_*"]}` (all calls except
-            those of matching tools). Without a rule, each tool states whether its calls need approval.
-        forbid: Effects (`network`, `files`, `processes`) that the agent's tools may not have. Calls of such tools are
-            denied. The model, processors, observers, the store and the search in `files` are not restricted.
-        extra_generate_cfg: Model options, which override the model's own.
-        tool_timeout_s: Timeout for tools that set none themselves, in seconds.
+        approve: A function that approves or denies each call that needs approval, a rule that selects those calls, or
+            both: `{"ask": "read_only", "by": function}`. The function receives the exact call that will be made. It
+            returns True to allow the call. To deny the call, it returns False, or raises an exception whose text
+            becomes the reason. Any other value ends the run with an error. Without a function, the run pauses. The
+            rules are `"ask"` (all calls), `"read_only"` (all calls except those of read-only tools) and
+            `{"allow": ["search_*"]}` (all calls except those of matching tools). Without a rule, each tool determines
+            whether its calls need approval.
+        forbid: Effects (`network`, `files`, `processes`) that the agent's tools must not have. Calls to tools with
+            these effects are denied. The model, processors, observers, the store and searches of `files` are not
+            restricted.
+        extra_generate_cfg: Model options that override the model's own.
+        tool_timeout_s: Default timeout for tools that do not set their own, in seconds.
         workspace: The folder where the tools write files.
-        observers: Observers, or names of installed ones, that receive every event in addition to the enabled observers.
-            Events of subagents go to the subagents' own observers.
+        observers: Observers, or the names of installed observers, to notify of every event in addition to the enabled
+            observers. Subagents notify their own observers.
         handoffs: Agents to which the model can hand the conversation over.
-        store: The store that records runs for resuming: a store, the name of an installed one, or a dict of `name` and
-            settings. If None, nothing is recorded.
+        store: The store that records runs so that they can be resumed: a store, the name of an installed store, or a
+            dict with `name` and settings. If None, nothing is recorded.
         host: The plugin host that resolves names.
 
     Raises:
-        ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands over to itself.
+        ConfigError: Two tools have the same name, an entry is not a tool, or the agent lists itself as a hand-off.
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
@@ -250,7 +252,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             raise TypeError(f"{type(self).__name__} must define `events` or `_run`")
 
     def _check_parts(self) -> None:
-        """Raise ConfigError if an option is not supported by this kind of agent."""
+        """Raise ConfigError if this kind of agent does not support an option."""
         if self.handoffs and not self.supports_handoff:
             raise ConfigError(f"{type(self).__name__} cannot hand conversations over: leave handoffs out")
         if self.toolsets and type(self)._run is not Agent._run:
@@ -287,40 +289,41 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         run_id: str | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
-        """Run the agent, and yield each event with its run id, number, agent and depth. For plain events, use `stream`.
+        """Run the agent and yield each event with its run id, number, agent and depth. For plain events, use `stream`.
 
         Args:
-            messages: A question, or the conversation, oldest message first. If the conversation ends with calls that
-                have no results, as after a paused run, the run pauses at them again unless `resume` is set.
-            lang: The language of the text that the agent adds. If None, it is detected from the messages.
+            messages: A question, or the conversation, oldest message first. If the conversation ends with pending
+                calls, for example because an earlier run paused, the run pauses again unless `resume` is set.
+            lang: The language for text that the agent adds. If None, the language is detected from the messages.
             cancel: A token to stop the run from another task or thread. The run then ends with `cancelled` and a valid
                 history.
-            resources: A holder for tools' resources that should outlive the run. The caller closes it.
-            resume: True to run the calls at the end of the conversation. Calls that need approval still need it. To
-                decide about them, pass a mapping from call id to True, False or `Denial(reason)`.
+            resources: A holder for tool resources that should outlive the run. The caller must close it.
+            resume: True to run the pending calls at the end of the conversation. Calls that need approval still require
+                it. To approve or deny calls, pass a mapping from call id to True, False or `Denial(reason)`.
             approve: A function that replaces the agent's own `approve` for this run.
-            ask: A function that answers questions raised during calls (`ToolContext.ask`) if there is no `approve`. It
-                returns a decision, or values for the question's form. Calls that need approval still pause the run.
+            ask: A function that answers questions raised during calls (`ToolContext.ask`) if there is no `approve`. The
+                function returns a decision, or values for the question's form. Calls that need approval still pause the
+                run.
             deps: A value for tools, available as `ToolContext.deps`, such as a connection or the current user.
             config: Model options for this run, such as `{"temperature": 0}`, or a function that returns the options for
-                each turn. They override `extra_generate_cfg`, and also apply to agents that take over the run. Agents
-                that run as tools keep their own options.
+                each turn. These options override `extra_generate_cfg`. They also apply to agents that take over the
+                run, but not to agents that run as tools.
             output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema.
                 Answers that do not match are returned to the model with the validation errors.
             way: The strategy for making the model follow `output`; see `BaseChatModel.parse`. Defaults to the strictest
                 one that the model supports. `RunResult.way` reports the strategy used.
-            attempts: The maximum number of attempts at an answer that matches `output`.
-            parent: The run that waits for this one. Its limits apply to both runs; see `run_below`.
-            session: The conversation in the agent's store to which the run belongs.
-            run_id: The id of a recorded run to resume where its record ends. Leave `messages` empty, and pass decisions
-                about pending calls as `resume`.
-            options: Further options that the agent kind declares in `run_options`.
+            attempts: The maximum number of attempts to get an answer that matches `output`.
+            parent: The parent run, which waits for this one. The parent's limits apply to both runs; see `run_below`.
+            session: The run's conversation in the agent's store.
+            run_id: The id of a recorded run, which resumes where its record ends. Leave `messages` empty, and pass
+                decisions about pending calls as `resume`.
+            options: Additional options that the agent kind declares in `run_options`.
 
         Raises:
-            ConfigError: An option, its value or `way` is not supported by the agent kind, `config` contains an unknown
-                option, or `output` is neither a type nor a JSON Schema.
+            ConfigError: The agent kind does not support an option, its value, or `way`; `config` contains an unknown
+                option; or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: No answer matched `output`.
-            StoreError: The run cannot be recorded, has no record to resume from, or is in use by another process.
+            StoreError: The run cannot be recorded, has no record to resume from, or is locked by another process.
             JackfieldError: The run failed. The last event was `RunFailed`.
         """
         self._check_options(options)
@@ -410,7 +413,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
     @cached_property
     def _needed_deps(self) -> list[tuple[str, str, str]]:
-        """Return the tools that need `deps`, including those of reachable agents, as (agent, tool, type)."""
+        """Return (agent, tool, type) for each tool that needs `deps`, including the tools of reachable agents."""
         from jackfield.agents._subagents import reachable_agents
         from jackfield.tools._deps import needed_deps
 
@@ -423,7 +426,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _events_of(
         self, output: Output[Any] | Form[Any], *, way: Way | None, attempts: int
     ) -> Callable[[Run], AsyncIterator[Event]]:
-        """Return the function that yields a run's events. With `output`, the run ends in validated data."""
+        """Return a function that yields a run's events. With `output`, the run ends with validated data."""
         if output is None:
             if way is not None:
                 raise ConfigError(f"way={way!r} has no effect without output=: pass output= as well, or leave way out")
@@ -434,7 +437,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return partial(end_in_data, self, form_of(output), way=choose_way(self, way), attempts=attempts)
 
     async def _with_files(self, history: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Check that all files exist, and attach the agent's own files unless its kind reads them itself."""
+        """Check that all files exist, and attach the agent's files unless the agent kind reads them itself."""
         if self.files or any(not isinstance(message.content, str) for message in history):
             await sync.in_worker(partial(check_files, self.files, history, agent=self._label))
         return history if self.reads_files else attach_files(history, self.files)
@@ -454,7 +457,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         )
 
     def _check_options(self, options: Mapping[str, object]) -> None:
-        """Raise ConfigError if this kind's runs do not support an option or its value."""
+        """Raise ConfigError if runs of this agent kind do not support an option or its value."""
         if not options:
             return
         self._check_config(cast(RunConfig, options.get("config")))
@@ -485,9 +488,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return config
 
     async def arun(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
-        """Run the agent from async code and return the whole response, as dicts if the messages are dicts.
+        """Run the agent from async code and return the complete response.
 
-        Options are the same as for `astream`. `Response.stop_reason` is the reason why the run ended.
+        If the messages are dicts, the response consists of dicts. Options are the same as for `astream`.
+        `Response.stop_reason` says why the run ended.
         """
         finished: RunFinished | None = None
         async for placed in self.astream(messages, **options):
@@ -496,11 +500,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> sync.Stream[Response]:
-        """Run the agent and stream the response as it grows. Each item is the whole response so far.
+        """Run the agent and stream the growing response. Each item contains the entire response so far.
 
         Items are dicts if the messages are dicts, and the last one has a `stop_reason`. Options are the same as for
-        `astream`. A consumer that is slower than the run receives fewer, longer items. Leaving the loop early cancels
-        the run. To also wait until its resources are closed, call `close` or use a `with` block.
+        `astream`. If the consumer is slower than the run, it receives fewer, longer items. Leaving the loop early
+        cancels the run. To also wait until the run has closed its resources, call `close` or use a `with` block.
         """
         self._check_options(options)  # fail now, not when the first item is requested
         view = RunView(self.name)
@@ -515,7 +519,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return sync.stream(self.astream(messages, **options), lists)
 
     def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
-        """Run the agent from synchronous code and return the whole response; see `arun`."""
+        """Run the agent from synchronous code and return the complete response; see `arun`."""
         return sync.run(self.arun(messages, **options))
 
     # Functions that wrap `astream`, bound as methods.
@@ -525,11 +529,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """Return the agent as a tool for another agent. The tool receives only the text of a request.
+        """Return the agent as a tool for another agent. The tool's only input is the text of the request.
 
         The agent's events appear in the calling agent's run, one level deeper. Its usage counts against the limits of
-        both agents, except for turns. The calling agent's `approve` decides about its calls. Without `approve`, calls
-        that need approval pause the whole run if the run is recorded.
+        both agents, except for the limit on turns. The calling agent's `approve` function approves or denies its calls.
+        Without `approve`, calls that need approval pause the entire run if it is recorded.
 
         Args:
             name, description: The tool's name and description. Default to the agent's own.
@@ -556,12 +560,13 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         Args:
             address: The address to listen on. An address that other machines can reach requires a `token_file`.
             port: The port to listen on. 0 picks a free one.
-            store: The name of the store for conversations, such as `"sqlite"`. If None, conversations stay in memory.
+            store: The name of the store for conversations, such as `"sqlite"`. If None, conversations are kept in
+                memory.
             token_file: A file with one access token per line, optionally followed by its owner's name.
-            open_browser: Open the page in a browser if there is a desktop.
+            open_browser: True to open the page in a browser if a desktop is available.
 
         Raises:
-            ConfigError: An argument is not valid, or the address cannot be used.
+            ConfigError: An argument is not valid, or the server cannot listen on the address.
             PluginError: `jackfield-web` is not installed.
         """
         check_argument("address", address, str, "an address, such as 127.0.0.1")
@@ -610,7 +615,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return self.store.recorder(self)
 
     def _recorder_of(self, run_id: str | None, parent: ParentRun | None) -> Recorder | None:
-        """Return the recorder for a run, from its recorded parent or else from the agent's store."""
+        """Return a run's recorder, from the recorded parent run if there is one, or from the agent's store."""
         if run_id is None and parent is not None:
             inside = parent.recorder(self._label, resumable=self.resumable)
             if inside is not None:
@@ -618,11 +623,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return None if run_id is None and self.store is None else self._recorder
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
-        """Create the loop of turns and tool calls for the agent's model and tools.
+        """Create the loop that alternates between the agent's model and its tools.
 
         Args:
             functions: Schemas of the tools that the model can call.
-            toolbox: Further tools to offer, made for this run. Pass `run.toolbox`.
+            toolbox: Additional tools created for this run. Pass `run.toolbox`.
         """
         return Loop(
             model=self.model,
@@ -780,7 +785,7 @@ def _check_run(
     session: object,
     run_id: object,
 ) -> None:
-    """Raise ConfigError if an option of a run has the wrong type."""
+    """Raise ConfigError if a run option has the wrong type."""
     if cancel is not None:
         check_argument("cancel", cancel, CancelToken, "a CancelToken")
     if resources is not None:
@@ -801,7 +806,7 @@ def _check_run(
 
 
 def _check_answers(run: Run) -> None:
-    """Raise ConfigError if a decision concerns a call that is not pending."""
+    """Raise ConfigError if a decision refers to a call that is not pending."""
     if not run.answers or run.parent is not None:
         return
     waiting = {call.call_id: call.call.name for call in open_calls([*run.messages, *run.start.made])}
@@ -839,11 +844,11 @@ def check_options(kind: type[Agent], options: Collection[str]) -> None:
 
 
 class _Places:
-    """Adds a run's id, number, agent and depth to its events, and reports them to observers.
+    """Adds the run's id, number, agent and depth to events, and sends the events to observers.
 
     Attributes:
         last: The most recent event.
-        surrounded: The event stream, if observers wrap the run's work.
+        surrounded: The event stream, if any observer wraps the run.
     """
 
     def __init__(self, run: Run, agent: str, observers: Observers) -> None:

@@ -18,9 +18,9 @@ _PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser for a file, by its extension.
+    """Return the name of Jackfield's parser for a file, based on the file extension.
 
-    Return '' if no parser reads the file, or for images, which are sent to the model unparsed.
+    Return '' if no parser supports the file. Images have no parser, because the model receives them directly.
     """
     suffix = PurePath(file).suffix.lower().removeprefix(".")
     return "" if suffix in _PICTURES else parser_of_extension(suffix) or ""
@@ -33,8 +33,8 @@ def components_of(
 
     Args:
         config: The agent's configuration.
-        host: The plugin host, which knows the installed backends.
-        parser_of: A function that returns the name of the parser for a file, or '' if none is needed.
+        host: The plugin host, which provides the installed backends.
+        parser_of: A function that returns the name of the parser for a file, or '' if the file needs no parser.
 
     Raises:
         ConfigError: An agent's model names neither a backend nor a server.
@@ -58,7 +58,7 @@ def components_of(
 
 
 def models_in(settings: object, host: Plugins) -> Iterator[str]:
-    """Yield the backends that a component's settings refer to, such as those of a fallback, judge or summariser."""
+    """Yield the backends that a component's settings refer to, such as a fallback, judge or summariser."""
     match settings:
         case str():
             backend, _, model = settings.partition(":")
@@ -77,7 +77,7 @@ def models_in(settings: object, host: Plugins) -> Iterator[str]:
 
 
 def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
-    """Map each component that an agent lacks to our distribution that provides it."""
+    """Map each component that an agent is missing to the Jackfield package that provides it."""
     missing: dict[str, str] = {}
     pending = list(components_of(config, host, parser_of=known_parser_of))
     for component in pending:  # the loop appends to it
@@ -131,7 +131,7 @@ def _components_of_model(llm: str | Mapping[str, object], host: Plugins) -> Iter
 
 
 def _components_of_entry(kind: str, entry: str | Mapping[str, object], host: Plugins) -> Iterator[str]:
-    """Yield the component that a list entry (an address, or a dict with settings) names, and models in its settings."""
+    """Yield the component that a list entry (an address, or a dict with settings) names, and the models it uses."""
     yield f"{kind}.{name_of_entry(entry)}"
     if not isinstance(entry, str):
         yield from models_in(entry, host)

@@ -14,7 +14,7 @@ CORE_KINDS = ("basic", "fncall")
 
 
 class AgentConfig(Config):
-    """An agent described as data, in a file or on the command line. Other settings are options of the agent kind."""
+    """An agent configured in a file or on the command line. Extra settings become options of the agent kind."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
     llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
@@ -79,7 +79,7 @@ class AgentConfig(Config):
 
     @property
     def agents(self) -> list[dict[str, Any]]:
-        """The inner agents as dicts. Those listed in `handoffs` may include `history`."""
+        """The inner agents as dicts. Agents listed in `handoffs` may include `history`."""
         values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
         return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
 
@@ -94,5 +94,5 @@ class AgentConfig(Config):
 
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Return True if an entry of a tool list, or an option of an agent kind, describes an agent."""
+    """Return True if a tool list entry or an agent option describes an agent."""
     return isinstance(entry, dict) and "agent" in entry

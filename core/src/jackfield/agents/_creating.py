@@ -1,4 +1,4 @@
-"""Create agents of the kinds that the core and plugins provide."""
+"""Create agents of any kind that the core or a plugin provides."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 
 
 class CreateOptions(AgentOptions, total=False):
-    """Options for `create_agent`: those that every agent has, and those of agent configurations.
+    """Options for `create_agent`: the options common to all agents, and the fields of `AgentConfig`.
 
-    Some kinds have more options. For type-checked ones, use the class itself: `from jackfield_assistant import
+    Some kinds have more options. To have those type-checked, use the class directly: `from jackfield_assistant import
     Assistant`.
     """
 
@@ -52,8 +52,8 @@ def create_agent(
     """Create an agent.
 
     Args:
-        kind: `basic`, `fncall`, the name or address of an installed kind, such as `assistant`, or a complete
-            `AgentConfig` (or an equivalent dict).
+        kind: `basic`, `fncall`, the name or address of an installed kind such as `assistant`, or a complete
+            configuration as an `AgentConfig` or a dict.
         host: The plugin host that resolves names.
         options: Keyword arguments for the kind's class, which override the configuration.
 
@@ -107,7 +107,7 @@ def _loaded(kind: str, host: Plugins) -> object:
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
-    """Create the agents that options describe as data. Inner agents without a model inherit the outer agent's."""
+    """Create the agents that options describe as data. Inner agents default to the outer agent's model."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
     def inside(entry: Mapping[str, object]) -> Agent:
@@ -146,7 +146,7 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:
-    """Raise ConfigError for options that the kind does not accept, unless it accepts any and checks them itself."""
+    """Raise ConfigError for options that the kind does not accept. Kinds that accept any option check them later."""
     named = dict(inspect.signature(agent_class).parameters)
     rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
     if rest and "AgentOptions" not in str(rest[0].annotation):
@@ -163,6 +163,6 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, ob
 
 
 def _check_type(what: str, value: object, types: Sequence[str]) -> None:
-    """Raise ConfigError if all `types` are built-in ones and the value matches none of them."""
+    """Raise ConfigError if all `types` are built-in types and the value matches none of them."""
     if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
         raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")

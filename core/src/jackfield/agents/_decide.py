@@ -22,7 +22,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls, which are all the calls of one turn, unless some need approval."""
+    """Run these calls. They are all the calls of one turn, unless some of them need approval."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -63,13 +63,13 @@ def decide(
     """Decide a run's next step without taking it.
 
     Args:
-        history: All messages so far. Calls without results at the end are handled first.
+        history: All messages so far. Pending calls at the end are handled first.
         spent: The run's usage so far.
         limits: The run's limits.
-        resume: True to run calls that were already open at the start. Otherwise the run pauses at them, because anyone
-            who can write a history can write a call.
-        turns_before: The number of turns before the run was resumed.
-        handoff_to: The agent that takes over before the next turn, or '' for none.
+        resume: True to run calls that were already pending at the start. If False, the run pauses at these calls,
+            because anyone who can write a history can add a call.
+        turns_before: The number of turns taken before the run was resumed.
+        handoff_to: The agent that takes over before the next turn, or '' if none does.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:

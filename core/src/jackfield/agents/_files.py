@@ -21,11 +21,13 @@ _MAX_NAME_BYTES = 120
 
 
 def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[str]:
-    """Return the paths of files and images that the user attached, in order. Paths in other messages are plain text.
+    """Return the paths of files and images that the user attached, in order.
+
+    Paths in other messages are treated as text.
 
     Args:
         history: The conversation.
-        attached: Maps `data:` URIs to the paths of the saved files. Other `data:` URIs are skipped.
+        attached: Mapping from `data:` URIs to the paths of the saved files. Other `data:` URIs are skipped.
     """
     asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
     values = [item.file or item.image for content in asked for item in content]
@@ -36,8 +38,8 @@ def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[st
 async def save_attached(history: Sequence[Message], resources: RunResources) -> None:
     """Save the `data:` URIs in the user's messages as files that tools can read.
 
-    The files stay in a private folder until the resources are closed. Their paths are in `resources.attached`. Invalid
-    files in earlier questions are skipped, because those questions have been answered.
+    The files are stored in a private directory until the resources are closed, and their paths are in
+    `resources.attached`. Invalid files in earlier questions are skipped, because those questions have been answered.
 
     Raises:
         UnsupportedInputError: A file in the last question is not valid.
@@ -63,7 +65,7 @@ async def save_attached(history: Sequence[Message], resources: RunResources) -> 
 
 
 class _Folder:
-    """Temporary folder that only its owner can open. Closing deletes it."""
+    """Temporary directory that only its owner can open. `close` deletes the directory."""
 
     def __init__(self) -> None:
         import tempfile
@@ -103,9 +105,9 @@ def _is_data(value: str) -> bool:
 
 
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:
-    """Check that the agent's files and those in the last question exist.
+    """Check that the agent's files and the files in the last question exist.
 
-    Files in earlier questions may be gone, because those questions have been answered.
+    Files in earlier questions may no longer exist, because those questions have been answered.
 
     Raises:
         MissingFileError: A file does not exist. The message names it.
@@ -122,7 +124,7 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
 
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
-    """Return the conversation with the agent's files added to the first question, skipping those already present."""
+    """Return the conversation with the agent's files added to the first question, without duplicates."""
     if not files:
         return history
     present = {item.file for message in history for item in message.items}
@@ -137,11 +139,11 @@ def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Me
 
 
 def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
-    """Return how attached files reach the model in a run.
+    """Determine how attached files reach the model in a run.
 
     Args:
-        tools: The run's tools. Those with `file_access` and the effect `files` can open long and unreadable files
-            themselves. Others with `file_access` may handle unreadable ones.
+        tools: The run's tools. Tools with `file_access` and the effect `files` can open long and unreadable files
+            themselves. Other tools with `file_access` may be able to handle unreadable files.
         reads_files: True if the agent kind reads files itself.
     """
     if reads_files:

@@ -11,7 +11,7 @@ from jackfield.tools._base import Deps
 
 
 class BasicAgent(Agent[Deps]):
-    """Agent that asks its model once, without tools."""
+    """Agent that calls its model once, without tools."""
 
     resumable = True
     answers_by_tool = True
@@ -22,7 +22,7 @@ class BasicAgent(Agent[Deps]):
 
 
 class FnCallAgent(Agent[Deps]):
-    """Agent that asks its model and runs the calls in each answer, until an answer has none or a limit is reached."""
+    """Agent that runs the tool calls in each answer until an answer has no calls or a limit is reached."""
 
     resumable = True
     answers_by_tool = True

@@ -1,4 +1,4 @@
-"""Hand-offs, where an agent hands the conversation over to another one that continues the same run."""
+"""Hand-offs, in which another agent takes over the conversation and continues the same run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> 
     """Validate an agent's hand-offs, fill in their tool names, and return them.
 
     Raises:
-        ConfigError: A target has no name or description, is the agent itself, or has the same name.
+        ConfigError: A target has no name or description, is the agent itself, or has the same name as the agent.
     """
     listed = checked_list(entries, "handoffs", "agents")
     return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
@@ -47,12 +47,12 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
 
 
 def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
-    """Return the tools that let a model hand the conversation over."""
+    """Return the tools with which a model hands over the conversation."""
     return [_TransferTool(handoff) for handoff in handoffs]
 
 
 class _TransferTool(BaseTool):
-    """Tool that hands the conversation over once all calls of the turn are done."""
+    """Tool that hands over the conversation after all calls of the turn have finished."""
 
     read_only = True
 
@@ -70,8 +70,8 @@ class _TransferTool(BaseTool):
         """Claim the hand-off for this turn.
 
         Raises:
-            ToolServiceError: The target has already had the conversation, another hand-off is under way, or there is no
-                run.
+            ToolServiceError: The target has already taken part in the conversation, another hand-off is in progress, or
+                there is no run.
         """
         parent = None if context is None else context.run
         if not isinstance(parent, ParentRun):
@@ -91,7 +91,7 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
     """Return the agent's hand-off to the agent called `name`.
 
     Raises:
-        ConfigError: The agent has no such hand-off, because the run was recorded with others.
+        ConfigError: The agent has no such hand-off, because its hand-offs have changed since the run was recorded.
     """
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
@@ -103,10 +103,10 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
 
 
 def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
-    """Return the hand-off with which a run of `agent` continues, or None.
+    """Return the hand-off with which a run of `agent` continues, or None if there is none.
 
-    An interrupted run continues with the agent that had the conversation. A paused run continues with the next agent on
-    the path to the one whose calls are pending.
+    An interrupted run continues with the agent that held the conversation. A paused run continues with the next agent
+    on the path to the agent whose calls are pending.
 
     Raises:
         ConfigError: The recorded agent is not one of the agent's handoffs.
@@ -129,12 +129,12 @@ def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
 
 
 async def hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterator[Event]:
-    """Hand the run over, and yield its remaining events.
+    """Hand over the run and yield its remaining events.
 
     Args:
         run: The run of the agent that hands over.
         state: The current state of that run.
-        handoff: The agent that takes over, and the part of the conversation that it receives.
+        handoff: The hand-off: the agent that takes over, and the part of the conversation that it receives.
     """
     agent, before = run.agent, state.made
     yield HandedOff("" if agent is None else agent.name or type(agent).__name__, handoff.agent.name or "")
@@ -158,7 +158,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
     """Return a run in which `agent` continues another agent's run.
 
     The new run has the same id, limits, deadline, resources, `approve`, `ask` and `config`. Its events follow a
-    `HandedOff` event in the original run, and its `RunFinished` covers only its own part.
+    `HandedOff` event in the original run, and its `RunFinished` event covers only the new agent's part.
 
     Args:
         agent: The agent that takes over, with its own system message, tools and model.
@@ -204,7 +204,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
 
 
 def _resume_part(agent: AgentLike, run: Run, part: Part) -> Run:
-    """Return the run, set to continue where the agent's part was interrupted."""
+    """Return a run that continues where the agent's part was interrupted."""
     _check_part(agent, part.agent, has_begun=bool(part.start.made))
     spent = run.start.spent
     turns = max(spent.turns, part.start.spent.turns)

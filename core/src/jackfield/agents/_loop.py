@@ -1,4 +1,4 @@
-"""Alternate between the model and its tools until the run ends. `_decide` chooses each step to run."""
+"""Alternate between the model and its tools until the run ends. `_decide` chooses each step."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class _LoopState(RunState):
 
     Attributes:
         doubtful: The ids of calls that may have been made before.
-        pauses: The approvals that nested agents wait for, by the id of the call that runs the agent.
-        is_ready: True once the run's tools have been made.
+        pauses: Approvals that nested agents are waiting for, keyed by the id of the call that runs the agent.
+        is_ready: True once the run's tools have been created.
         reason: The reason why the run ends now, or None if it continues.
     """
 
@@ -64,7 +64,7 @@ class _LoopState(RunState):
 
 @dataclass(frozen=True, slots=True)
 class _Prepare:
-    """Make the run's tools, before anything else."""
+    """Create the run's tools. This is always the first step."""
 
     toolbox: Toolbox
 
@@ -76,12 +76,12 @@ class Loop:
     Attributes:
         model: The model.
         functions: Schemas of the tools that the model can call.
-        toolbox: Further tools, made when the run starts.
+        toolbox: Additional tools, created when the run starts.
         executor: The executor that runs the calls.
-        approve: A function that decides about calls that need approval. If None, the run pauses at them.
+        approve: A function that approves or denies calls that need approval. If None, the run pauses at these calls.
         name: The agent's name, added to each message from the model.
-        around: Processors that wrap the model's own.
-        reads_files: True if the agent kind reads attached files itself. The model then receives only their names.
+        around: Processors that wrap the model's own processors.
+        reads_files: True if the agent kind reads attached files itself. The model then receives only the file names.
     """
 
     model: BaseChatModel
@@ -154,7 +154,7 @@ class Loop:
         return await self._plan(run, state, action.calls) if isinstance(action, RunTools) else action
 
     async def _plan(self, run: Run, state: _LoopState, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
-        """Plan the calls. The run pauses if any call awaits approval, and ends if a parent's limit is reached."""
+        """Plan the calls. If a call awaits approval, pause the run. If a parent's limit is reached, end it."""
         is_fresh = state.spent.turns > run.start.spent.turns  # earlier decisions do not concern these calls
         work = self.executor.plan(
             calls,
@@ -172,7 +172,7 @@ class Loop:
         return Pause(plan.waiting) if plan.waiting else plan
 
     async def _make_tools(self, run: Run, toolbox: Toolbox) -> AsyncIterator[Event]:
-        """Make the run's tools, and yield progress events."""
+        """Create the run's tools, and yield progress events."""
         preparation = run.prepare(toolbox.tools)
         async with closing(preparation.events()) as progress:
             async for event in progress:
@@ -185,7 +185,7 @@ class Loop:
             await self._update_tools(run, toolbox)
 
     async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
-        """Replace the tools of toolsets that have changed. Other tools keep their order, to preserve prompt caches."""
+        """Replace the tools of toolsets that have changed. Keep the order of other tools to preserve prompt caches."""
         earlier, tools = await _waited_for(run, toolbox.ask_again())
         gone = earlier - tools.keys()
         self.executor = self.executor.with_tools(tools, without=gone)
@@ -282,7 +282,7 @@ class Loop:
 
 
 def _handoff_at_start(run: Run) -> Handoff | None:
-    """Return the hand-off with which an interrupted or paused run continues, or None for most runs."""
+    """Return the hand-off with which an interrupted or paused run continues, or None if there is none."""
     if run.agent is None or not (run.agent.handoffs or run.start.handoff_to or run.later_parts):
         return None
     from jackfield.agents._handoffs import handoff_at_start
@@ -323,7 +323,10 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
 
 
 def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
-    """Return results for the calls left open when a run stops. Calls that may have begun have an unknown outcome."""
+    """Return results for calls that are still pending when a run stops.
+
+    If they may have started, the outcome is unknown.
+    """
     before = run.start.in_doubt if state.spent.turns == run.start.spent.turns else frozenset()
     return [
         stopped(planned, began=planned.call_id in before or planned.call_id in state.pauses)
@@ -351,7 +354,7 @@ def _shown_to(run: Run) -> tuple[Processor, ...]:
 
 
 class _ShowRequest(Preprocessor):
-    """Preprocessor that shows each request to the run's observers, before the model's own processors change it."""
+    """Preprocessor that shows each request to the run's observers before the model's processors change it."""
 
     name = "show_request"
 
@@ -370,7 +373,10 @@ class _Named:
         self._ids: dict[int, str] = {}
 
     def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
-        """Return the event with its call's id, which the first event of a call sets and later ones never change."""
+        """Return the event with its call's id.
+
+        The first event of a call sets the id, and later ones never change it.
+        """
         if isinstance(event, StreamReset):
             self._ids.clear()
             return event

@@ -1,4 +1,4 @@
-"""Report everything that an agent is missing in one error: API keys, and packages with one command to install them."""
+"""Report everything that an agent is missing in one error: API keys, and packages with one install command."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class NameAllMissing:
 
     Args:
         kind: The agent's kind.
-        options: The agent's options. Options that are already objects, such as a model, need nothing.
-        host: The plugin host, which knows the installed plugins.
+        options: The agent's options. Options that are already objects, such as a model, are skipped.
+        host: The plugin host, which provides the installed plugins.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class NameAllMissing:
     host: Plugins
 
     def __enter__(self) -> None:
-        """Do nothing. All work happens on exit."""
+        """Do nothing, because all work happens on exit."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, PluginNotFoundError) and (complete := self.complete(error)) is not error:
@@ -67,7 +67,7 @@ def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: 
 
 
 def _options_of(agent: AgentLike) -> dict[str, object]:
-    """Return those of the agent's options that name components."""
+    """Return the agent's options that name components."""
     from jackfield.tools._plugin_tool import PluginTool
 
     tools = [tool for tool in agent.function_map.values() if isinstance(tool, PluginTool)]
@@ -75,10 +75,10 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
 
 
 def unset_secrets(agent: AgentLike) -> list[str]:
-    """List the API keys that an agent needs but that are not set, as `VARIABLE (kind 'name')`.
+    """List the API keys that an agent needs and that are not set, as `VARIABLE (kind 'name')`.
 
-    Agents that it can call or hand over to are included. Models with their own server address are not, because they may
-    need no key.
+    The list includes the keys of agents that the agent can call or hand over to. It omits models with their own server
+    address, because these may not need a key.
     """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
@@ -102,7 +102,7 @@ def unset_secrets(agent: AgentLike) -> list[str]:
 
 
 def _innermost(error: PluginNotFoundError) -> PluginNotFoundError:
-    """Return the original error about one component, which the errors of outer agents extend."""
+    """Return the original error, which concerns one component. The errors of outer agents extend it."""
     while isinstance(error.__cause__, PluginNotFoundError):
         error = error.__cause__
     return error

@@ -37,7 +37,7 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 class QwenMethods:
     """Mixin with `_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as in Qwen-Agent.
 
-    `_run` and `events` are defined in terms of each other. An agent kind overrides one of them.
+    `_run` and `events` are defined in terms of each other, so an agent kind must override one of them.
     """
 
     name: str | None
@@ -60,7 +60,7 @@ class QwenMethods:
         raise NotImplementedError
 
     def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-        """Yield growing lists of messages, each of them the whole response so far."""
+        """Yield growing lists of messages, each with the entire response so far."""
         view = RunView(self.name)
         for batch in sync.batches(self.events(self.make_run(as_messages(messages), lang, **options))):
             changed = [view.feed(event) for event in batch]
@@ -110,7 +110,7 @@ class QwenMethods:
         stream: bool = True,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Message]]:
-        """Ask the agent's model and yield growing lists of messages, or a single list if `stream` is False."""
+        """Call the agent's model and yield growing lists of messages, or a single list if `stream` is False."""
         run = _RUN.get()
         own: object = self
         config = self.extra_generate_cfg

@@ -52,7 +52,7 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
         agent: The agent to run.
         form: The output format.
         run: The run.
-        way: The strategy for making the model follow the format.
+        way: The strategy for making the model follow the output format.
         attempts: The maximum number of answers that the model may give.
 
     Raises:
@@ -88,11 +88,11 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
 
 
 class _Attempt:
-    """One attempt at an answer, following earlier ones that did not match.
+    """One attempt to get an answer that matches the output format.
 
     Attributes:
-        end: The `RunFinished` event of this attempt, or None before that.
-        spent: The run's usage up to that point.
+        end: The `RunFinished` event of this attempt, or None until the attempt ends.
+        spent: The run's usage at the end of the attempt.
     """
 
     def __init__(self, run: Run, said: tuple[Message, ...]) -> None:
@@ -102,7 +102,7 @@ class _Attempt:
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
-        """Yield all events except the last, which is stored as `end`."""
+        """Yield all events except the last one, and store that in `end`."""
         async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -113,9 +113,9 @@ class _Attempt:
 
 
 def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
-    """Return the run, set up to ask its model for the data.
+    """Return a run that asks its model for the data.
 
-    An agent that takes the conversation over has another model, which receives the schema in the prompt.
+    If another agent takes over the conversation, that agent's model receives the schema in the prompt.
     """
     text = asking_text(form.sent, run.lang)
     run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)), ends_in_data=True)
@@ -130,7 +130,10 @@ def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:
-    """Return the reason why a finished run's answer does not match, or '' if it does or there is no answer yet."""
+    """Return the reason why a finished run's answer does not match the format.
+
+    If it matches or there is no answer yet, return ''.
+    """
     if end.stop_reason not in ("finished", "empty_reply"):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Agents that work for another agent, either in a run below its run and within its limits, or as its tool."""
+"""Agents that work for another agent, either as a nested run within its limits or as a tool."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _PARAMETERS: Mapping[str, object] = {
 def run_below(
     agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Run an agent on behalf of a parent run, and yield its events. The agent's usage counts against both limits.
+    """Run an agent on behalf of a parent run and yield its events. Usage counts against the limits of both runs.
 
     Args:
         agent: The agent to run.
         messages: The question, or a conversation.
-        parent: The run that waits for this one, or None for an independent run.
+        parent: The parent run, which waits for this one, or None for an independent run.
         options: Options for `Agent.astream`. Decisions about pending calls are forwarded without `resume`.
 
     Raises:
-        ToolServiceError: The agent is already part of this chain of runs, so it would call itself endlessly, or its
-            calls need approval. In the latter case, a recorded parent run pauses as well.
+        ToolServiceError: The agent is already part of this chain of runs and would call itself endlessly, or its calls
+            need approval. If they need approval, a recorded parent run pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:
@@ -103,12 +103,12 @@ def _agents_at_work(parent: ParentRun | None) -> Iterator[object]:
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
-    """Return the function that decides about the run's calls."""
+    """Return the function that approves or denies the run's calls."""
     return run.approve or (run.agent.approve if run.agent else None)
 
 
 def effects_of(agent: AgentLike) -> frozenset[str]:
-    """Return the effects of an agent's tools, or all effects if a toolset does not state its own."""
+    """Return the effects of an agent's tools, or all effects if a toolset does not declare its effects."""
     of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
     members: Sequence[AgentLike] = getattr(agent, "agents", ())
@@ -177,13 +177,13 @@ class AgentTool(BaseTool):
 
 
 def _answers(parent: ParentRun, call_id: str) -> dict[str, Decision]:
-    """Return the decisions about the subagent's calls, by their ids in the subagent's run."""
+    """Return the decisions about the subagent's calls, keyed by call id in the subagent's run."""
     prefix = f"{call_id}/"
     return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:
-    """Return a subagent's pending approvals, with the ids and agent names that the parent run reports."""
+    """Return a subagent's pending approvals with the ids and agent names that the parent run reports."""
     deeper = needed.agents or ("",) * len(needed.calls)
     return ApprovalNeeded(
         needed.calls,
@@ -194,7 +194,7 @@ def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded
 
 
 def _result_of(name: str, result: RunResult[str]) -> ToolResult:
-    """Convert a subagent's result to the text that the calling agent reads.
+    """Convert a subagent's result to text for the calling agent.
 
     Raises:
         ToolServiceError: The subagent gave no answer.
