@@ -1,4 +1,4 @@
-"""Models: the base class of backends, and functions that create models and query them."""
+"""Models: the base class for backends, and functions for creating and calling models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that ask a model and return a single result, all built on `acomplete`."""
+"""Methods that call a model and return a single result. All of them are built on `acomplete`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_CONCURRENCY = 16
 
 
 class AskOptions(TypedDict, total=False):
-    """Options for `ask`, except `output`."""
+    """Options for `ask`, other than `output`."""
 
     history: History
     attempts: int
@@ -31,7 +31,7 @@ class AskOptions(TypedDict, total=False):
 
 
 class Asking(ABC):
-    """Base of `BaseChatModel`, with the methods that ask the model and return a single result."""
+    """Base class of `BaseChatModel`, with the methods that call the model and return a single result."""
 
     config: LLMConfig
 
@@ -105,8 +105,8 @@ class Asking(ABC):
             output: The output type, as for `aparse`. The validated value is in `result.output`. If None, the answer is
                 text.
             history: The conversation so far: the previous result, or its `history`.
-            attempts: The maximum number of requests to send before an answer matches `output`.
-            config: Options for this answer, which override the model's.
+            attempts: The maximum number of requests to send to get an answer that matches `output`.
+            config: Options for this request, which override the model's options.
 
         Raises:
             InvalidAnswerError: No answer matched `output`.
@@ -134,13 +134,13 @@ class Asking(ABC):
 
         Args:
             messages: One question, or a conversation.
-            wanted: The output type: a pydantic model or any other type that pydantic can validate. A JSON Schema
-                returns plain values.
+            wanted: The output type: a pydantic model or any other type that pydantic can validate. With a JSON Schema,
+                the value is plain JSON data.
             way: The strategy for making the model follow `wanted`: `native`, `tool` or `prompt`. Defaults to the
-                strictest one that the model supports.
+                strictest strategy that the model supports.
             attempts: The maximum number of requests. Answers that do not match are returned to the model with the
                 validation errors.
-            config: Options for this answer, which override the model's.
+            config: Options for this request, which override the model's options.
 
         Raises:
             InvalidAnswerError: No answer matched `wanted`.
@@ -168,7 +168,7 @@ class Asking(ABC):
     async def abatch(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> list[BatchAnswer]:
-        """Answer independent requests and return the answers in order. If a request fails, its answer is the error.
+        """Answer independent requests and return the answers in order. Failed requests return their error.
 
         Args:
             requests: Questions, conversations, or `BatchRequest`s.
@@ -187,10 +187,10 @@ class Asking(ABC):
     def abatch_as_completed(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
-        """Answer independent requests, and yield (request number, answer) as each answer arrives. Numbers start at 0.
+        """Answer independent requests and yield (request index, answer) as each answer arrives. Indexes start at 0.
 
-        Each request is taken from the iterable only when it is sent, so the iterable may be long or a generator.
-        Closing the returned generator cancels running requests. Arguments are the same as for `abatch`.
+        Each request is taken from the iterable only when it is sent, so the iterable can be long or a generator.
+        Closing the returned generator cancels requests that are in flight. Arguments are the same as for `abatch`.
 
         Raises:
             ConfigError: `concurrency` is less than 1.

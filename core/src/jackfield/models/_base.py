@@ -1,4 +1,4 @@
-"""The base class of models. A backend defines `stream`, on which all methods that query the model are built."""
+"""The base class for models. Backends define `stream`, and all methods that call the model are built on it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ _TEXT_ONLY = ModelFacts(native_tools=False)
 
 
 class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
-    """Base class of backends, which set `backend` and `facts` and define `stream`.
+    """Base class for backends. A backend sets `backend` and `facts` and defines `stream`.
 
-    Backends must not connect or import an SDK before the first call. One instance serves many concurrent calls, from
-    any thread and any event loop.
+    Backends must not connect or import an SDK before the first call. One instance serves many concurrent calls from any
+    thread and any event loop.
 
     Args:
-        config: The model, its server, and options for its answers.
-        processors: The whole chain except the call format, replacing the configured processors and `Retry`.
+        config: The model, its server, and generation options.
+        processors: The complete processor chain except the call format. It replaces the configured processors and
+            `Retry`.
         host: The plugin host that resolves processors and call formats. Defaults to the installed plugins.
     """
 
@@ -76,20 +77,20 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def facts(self) -> ModelFacts:
-        """The model's capabilities. Defaults to text only, with tools described in the prompt."""
+        """The model's capabilities. By default, the model supports text only, and its prompt describes the tools."""
         return _TEXT_ONLY
 
     @property
     def server_name(self) -> str:
-        """The server's name for limits, prices and caches: the backend, plus the server's host if an address is set.
+        """The server's name in limits, prices and caches: the backend, plus the server's host if an address is set.
 
-        Override this property in a backend that can also read its address from the environment.
+        Override this property if the backend can also read the server's address from the environment.
         """
         return name_of_server(self.backend, self.config.server_url)
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Answer one request. Implement this method as an async generator of events that ends with `ModelFinished`.
+        """Answer one request. Implement this method as an async generator that yields `ModelFinished` last.
 
         Closing the generator early must release the connection.
 
@@ -98,7 +99,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         """
 
     async def aclose(self) -> None:
-        """Close everything that calls opened. The model remains usable. Overrides must call this method."""
+        """Close all resources that calls opened. The model remains usable. Overrides must call this method."""
         for processor in self._processors or ():
             await processor.aclose()
 
@@ -120,19 +121,20 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         around: Sequence[Processor] = (),
         files: FileUse = "read",
     ) -> AsyncIterator[ModelEvent]:
-        """Yield the events of one answer, after all processors have handled them.
+        """Yield the events of one answer after all processors have handled them.
 
         Args:
             messages: A question, or a whole conversation, oldest message first.
             functions: Schemas of the tools that the model can call.
-            config: Options for this answer, which override the model's.
-            metadata: Notes for processors; see `ChatRequest`.
-            lang: The language of text that Jackfield adds, unless `config` sets one. If None, it is detected.
-            around: Processors that wrap all others, for this answer only.
-            files: The handling of attached files; see `FileUse`.
+            config: Options for this request, which override the model's options.
+            metadata: Metadata for processors; see `ChatRequest`.
+            lang: The language for text that Jackfield adds, unless `config` sets one. If None, the language is
+                detected.
+            around: Additional processors for this answer, which wrap all others.
+            files: How to handle attached files; see `FileUse`.
 
         Raises:
-            ValueError: The request contradicts itself, for example with two system messages or an unknown chosen
+            ValueError: The request is inconsistent: for example, it has two system messages or requires an unknown
                 function.
             UnsupportedInputError: An attached file cannot be read.
         """
@@ -155,7 +157,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         *,
         config: GenerateOptions = None,
     ) -> ModelResponse:
-        """Return one complete answer. Errors include the text received so far as `partial_text`."""
+        """Return one complete answer. Errors carry the text received so far in `partial_text`."""
         answer = Fold(self.backend)
         with answer.reading_from(self.address):
             async with closing(self.astream(messages, functions, config=config)) as events:
@@ -216,7 +218,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return in_order(processors, self.host.settings.order)
 
     def _own_processors(self) -> Sequence[Processor]:
-        """Return this model's processors. They are created once, so all call formats share their state."""
+        """Return this model's processors. They are created once, so their state is shared by all call formats."""
         with self._chains_lock:
             if self._processors is None:
                 if self._replacing_processors is not None:
@@ -227,7 +229,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             return self._processors
 
     def _use_processors(self, processors: Sequence[Processor], *, add: bool) -> None:
-        """Replace the configured processors and `Retry` with these, or add these to them.
+        """Replace the configured processors and `Retry` with `processors`, or add `processors` to them.
 
         Raises:
             RuntimeError: The model has already been used.
@@ -261,7 +263,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Call the backend, at the innermost end of the chain."""
+        """Call the backend. This is the innermost step of the chain."""
         if any(message.is_multimodal() for message in request.itemized):
             messages = tuple(self._without_unsupported(message) for message in request.messages)
             request = replace(request, messages=messages)
@@ -283,7 +285,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return until_stop(stops, events)
 
     def _without_unsupported(self, message: Message) -> Message:
-        """Replace unsupported media in tool results with notes.
+        """Replace unsupported media in tool results with text notes.
 
         Raises:
             UnsupportedInputError: A user's message contains unsupported media.
@@ -302,7 +304,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def host(self) -> Plugins:
-        """The plugin host that resolves processors and call formats and holds the settings."""
+        """The plugin host, which resolves processors and call formats and provides the settings."""
         return self._host or default_host()
 
     def __repr__(self) -> str:
@@ -310,7 +312,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
 
 def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Create the processors that a caller passes or names, without any defaults.
+    """Create the processors that a caller passes or names. No defaults are added.
 
     Raises:
         ConfigError: An entry has no name, or its settings are not valid.
@@ -329,7 +331,7 @@ def _check_name(processor: Processor) -> Processor:
 
 
 def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Create the processors from a configuration, those enabled in the settings, and the default chain.
+    """Create the configured processors, the processors enabled in the settings, and the default chain.
 
     Raises:
         ConfigError: An entry has no name, or its settings are not valid.
@@ -343,7 +345,7 @@ def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins
 
 
 def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
-    """Resolve a configuration entry to a processor and its settings."""
+    """Resolve a configuration entry to its processor and settings."""
     if not isinstance(entry, str | Mapping):
         raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or an object of Processor")
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -374,7 +376,7 @@ def _has_tools(request: ChatRequest) -> bool:
 
 
 def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
-    """Return the function schema, unwrapped from OpenAI's `{"type": "function", "function": …}`."""
+    """Return the function schema without OpenAI's `{"type": "function", "function": …}` wrapper."""
     if not isinstance(function, Mapping):
         got = type(function).__name__
         raise ConfigError(f"functions must be a list of schemas, such as [tool.function], not of {got}")

@@ -1,4 +1,4 @@
-"""Send many requests with limited concurrency. An error affects only its own request."""
+"""Send many requests with limited concurrency. A failed request does not affect the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jackfield.request import BatchAnswer, BatchRequest, FunctionSchema, Generat
 
 
 class Model(Protocol):
-    """The methods of a model that batches use."""
+    """The model methods that batches use."""
 
     async def acomplete(
         self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
@@ -24,7 +24,7 @@ class Model(Protocol):
 async def answers_as_completed(
     model: Model, requests: Iterable[Messages | BatchRequest], *, concurrency: int
 ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
-    """Yield (request number, answer) as each answer arrives; see `BaseChatModel.abatch_as_completed`."""
+    """Yield (request index, answer) as each answer arrives; see `BaseChatModel.abatch_as_completed`."""
     check_count("concurrency", concurrency)
     pending = iter(enumerate(checked_list(requests, "requests", "questions")))
     running: dict[asyncio.Task[BatchAnswer], int] = {}

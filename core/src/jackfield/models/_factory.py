@@ -33,17 +33,17 @@ def get_chat_model(
 
     Args:
         cfg: `"backend:model"`, or a dict or `LLMConfig` with `model` and `model_type` (the backend). A model object is
-            returned unchanged. Without `model_type`, the backend is inferred from a setting that only one known backend
-            has (`azure_endpoint`), else from a server address (Chat Completions), else from the model name
-            (`qwen-plus`).
-        processors: The model's processors: objects, names, or dicts of `name` and settings. They replace all others,
-            including retries, unless `add` is True.
-        add: True to add `processors` to the others instead of replacing them.
+            returned unchanged. Without `model_type`, the backend is inferred from the first of these that applies: a
+            setting that only one known backend has (`azure_endpoint`), a server address (Chat Completions), or the
+            model name (`qwen-plus`).
+        processors: The model's processors: objects, names, or dicts of `name` and settings. Unless `add` is True, they
+            replace all others, including retries.
+        add: True to add `processors` to the model's other processors instead of replacing those.
         host: The plugin host that resolves names. Defaults to the installed plugins.
 
     Raises:
-        ConfigError: The backend is unknown, or a setting is not valid. The message shows no values, because they may be
-            secret.
+        ConfigError: The backend is unknown, or a setting is not valid. The message contains no values, because they may
+            be secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
     host = checked_host(host)
@@ -76,10 +76,10 @@ def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]
 
     Args:
         cfg: The configuration, as for `get_chat_model`.
-        names: The backends that text without a colon may refer to.
+        names: The backend names that a string without a colon may refer to.
 
     Raises:
-        ConfigError: The configuration names no backend, and none can be inferred from its settings.
+        ConfigError: The configuration does not name a backend, and its settings do not imply one.
     """
     return _split(cfg, names)[0]
 
@@ -96,7 +96,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _names_elsewhere() -> dict[str, str]:
-    """Map other libraries' names of backends and servers to hints about ours."""
+    """Map other libraries' backend and server names to hints about Jackfield's names."""
     import json
     import pkgutil  # both for errors only
 
@@ -128,7 +128,7 @@ def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
-    """Infer the backend as Qwen-Agent does: from a backend's own setting, the server address, or the model name."""
+    """Infer the backend as Qwen-Agent does: from a backend-specific setting, the server address, or the model name."""
     if backend := known_with_key("llm", (key for key, value in values.items() if value)):
         return backend
     if any(_is_url(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):

@@ -1,4 +1,4 @@
-"""Assemble the events of an answer into messages, in time linear in the answer's length."""
+"""Assemble an answer's events into messages. The time is linear in the answer's length."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Fold:
     """Accumulator for the events of an answer.
 
     `messages()` may be called at any time, and its results never change later. They contain, in this order: the
-    reasoning (in a message of its own, without content), the text and media, and one message per call. A call appears
-    once its name is known. A call without an id gets its number in the answer, starting at 1.
+    reasoning (in a separate message without content), the text and media, and one message per call. A call appears once
+    its name is known. Calls without an id are numbered from 1 within the answer.
 
     Args:
-        backend: The answering backend, for `Message.origin` and errors.
+        backend: The backend that answers, for `Message.origin` and errors.
         name: The speaker's name, for `Message.name`.
     """
 
@@ -93,7 +93,7 @@ class Fold:
 
     @property
     def usage(self) -> Usage:
-        """The usage reported by the server, or empty usage if it reported none."""
+        """The usage reported by the server, or empty usage if the server reported none."""
         return Usage() if self._usage is None else self._usage
 
     @property
@@ -147,13 +147,13 @@ class Fold:
         return _Reading(self, model)
 
     def check_complete(self, model: str) -> None:
-        """Check that the whole answer has arrived.
+        """Check that the entire answer has arrived.
 
         Args:
-            model: The answering model, for the error message.
+            model: The model that answers, for the error message.
 
         Raises:
-            ModelResponseError: The stream ended before the answer did.
+            ModelResponseError: The stream ended before the answer was complete.
         """
         if self.finished is None:
             raise ModelResponseError(
@@ -178,7 +178,7 @@ class Fold:
 
 
 class _Reading(AbstractContextManager[None]):
-    """The context manager of `Fold.reading_from`. A generator per answer would cost several times as much."""
+    """The context manager returned by `Fold.reading_from`. A generator would be several times slower."""
 
     __slots__ = ("_fold", "_model")
 
@@ -196,7 +196,7 @@ class _Reading(AbstractContextManager[None]):
 
 
 def _without_surrogates(name: str) -> str:
-    """Replace lone surrogates, which are not allowed in messages."""
+    """Replace lone surrogates, which messages must not contain."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 

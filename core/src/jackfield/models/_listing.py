@@ -7,10 +7,10 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class ListsModels(Protocol):
-    """A backend that can list its server's models."""
+    """Protocol for a backend that can list its server's models."""
 
     async def alist_models(self) -> list[str]:
-        """Return the names of the server's models, in the server's order.
+        """Return the names of the server's models in the order given by the server.
 
         Raises:
             ModelServiceError: The server did not answer, or does not list its models.

@@ -11,7 +11,7 @@ from jackfield.messages import FunctionCall, Message
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that awaits its result. `original_id` is the call's id in the history."""
+    """A call that is waiting for its result. `original_id` is the call's id in the history."""
 
     id: str
     original_id: str | None
@@ -22,7 +22,7 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
     """Match calls with their results: first by id and name, then by id, then by name.
 
     Returns:
-        The result of each call, or None if it has none, and the results that match no call.
+        A list with each call's result, or None if the call has no result, and a list of the results that match no call.
     """
     if _are_in_order(calls, results):  # the usual case; the search below costs ten times as much
         return [*results], []

@@ -1,4 +1,4 @@
-"""Qwen-Agent's model methods, which take lists of messages and return lists that grow while the answer streams."""
+"""Qwen-Agent's model methods, which take message lists and return lists that grow as the answer streams in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jackfield.request import FunctionSchema, GenerateOptions
 
 
 class QwenAgentMethods(ABC):
-    """Base of `BaseChatModel`, with the methods of Qwen-Agent's models."""
+    """Base class of `BaseChatModel`, with the methods of Qwen-Agent's models."""
 
     backend: ClassVar[str]
 
@@ -70,16 +70,16 @@ class QwenAgentMethods(ABC):
         delta_stream: bool = False,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Ask the model. The answer has the messages' type: dicts for dicts, `Message` objects for `Message` objects.
+        """Call the model. If the messages are dicts, the answer consists of dicts, otherwise of `Message` objects.
 
         Args:
             messages: The conversation, with at least one message.
             functions: Schemas of the tools that the model can call.
-            stream: False to return the whole answer as one list. True to return an iterator, which sends the request on
-                its first `next`.
-            delta_stream: True to stream only the new parts instead of the whole answer so far. The request is then
-                never retried after the first part.
-            extra_generate_cfg: Options for this call, which override the model's.
+            stream: False to return the complete answer as one list. True to return an iterator, which sends the request
+                on the first call to `next`.
+            delta_stream: True to stream only the new parts instead of the entire answer so far. After the first part,
+                the request is never retried.
+            extra_generate_cfg: Options for this call, which override the model's options.
 
         Raises:
             ValueError: There are no messages.
@@ -103,7 +103,7 @@ class QwenAgentMethods(ABC):
         stream: bool = True,
         generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Ask the model like `chat`, but with the provider's native tool calls instead of a configured call format."""
+        """Call the model like `chat`, but use the provider's native tool calls instead of a configured call format."""
         raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
         if stream:
             return self.chat(messages, functions, extra_generate_cfg=raw)
@@ -112,7 +112,7 @@ class QwenAgentMethods(ABC):
     def quick_chat_oai(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Ask the model in OpenAI's format. Messages and tools are dicts, as are the growing responses."""
+        """Call the model in OpenAI's format. Messages, tools and the growing responses are dicts."""
         history = as_messages(messages)
         functions = tuple(checked_list(() if tools is None else tools, "tools", "schemas"))
         answer = Fold(self.backend)
@@ -193,7 +193,7 @@ def _as_caller_wants(messages: Sequence[Message], as_dicts: bool) -> list[Any]:
 
 
 def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
-    """Return an event's contribution to the answer as a message, or None."""
+    """Return the part of the answer that an event adds, as a message, or None if it adds nothing."""
     match event:
         case TextDelta(text):
             return Message(ASSISTANT, text)
@@ -208,7 +208,7 @@ def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message |
 
 
 class _DeltaCall:
-    """A call whose deltas are forwarded with its id and name once the name is known."""
+    """A call whose deltas are forwarded once its name is known. Each delta includes the call's id and name."""
 
     def __init__(self, call_id: str) -> None:
         self._id = call_id

@@ -1,4 +1,4 @@
-"""Retry failed requests that may succeed later, as decided by the error's class, never its text."""
+"""Retry failed requests that may succeed later. The error's class decides this, never its text."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ Sleep = Callable[[float], Awaitable[None]]
 def wait_before_retry(
     error: ModelServiceError, attempt: int, *, max_retries: int, max_delay_s: float = MAX_DELAY_S, jitter: float
 ) -> float | None:
-    """Return the seconds to wait before the next attempt, or None if there should be no further attempt.
+    """Return the number of seconds to wait before the next attempt, or None to give up.
 
-    The wait is random, between half of a bound and the bound. The bound starts at half a second and doubles with each
-    attempt, up to one minute. A wait that the server requests is a minimum. If it requests none, rate limits wait at
-    least two seconds. If the server requests more than `max_delay_s`, there is no retry, and a note on the error
-    explains why.
+    The wait is chosen at random between half of an upper bound and the bound itself. The bound starts at half a second
+    and doubles with each attempt, up to one minute. If the server requests a wait, that is the minimum. Otherwise, the
+    minimum after a rate limit error is two seconds. If the server requests more than `max_delay_s`, there is no retry,
+    and a note on the error explains why.
 
     Args:
         error: The error of the last attempt.
         attempt: The number of the last attempt, starting at 1.
         max_retries: The maximum number of retries.
-        max_delay_s: The longest wait that a server may request, in seconds. Other waits are capped at this value.
+        max_delay_s: The longest wait to accept from a server, in seconds. Other waits are capped at this value.
         jitter: A random number from 0 to 1.
     """
     if not error.retryable or attempt > max_retries:
@@ -72,7 +72,7 @@ async def retry_request(
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """Send a request to a service other than a chat model (embeddings, images), with the same retries as `Retry`.
+    """Send a request to a service that is not a chat model (embeddings, images) with the same retries as `Retry`.
 
     Raises:
         ModelServiceError: The error of the last attempt.
@@ -95,9 +95,9 @@ class Retry(Processor):
     """Processor that retries a failed call up to `max_retries` times (2 by default), within `deadline` seconds.
 
     Each retry is announced with `RetryScheduled`. If part of an answer has already been sent, `StreamReset` withdraws
-    it. Errors are raised immediately if waiting cannot help, if the wait would exceed the deadline, or if the server
-    requests a wait longer than `max_retry_delay`, which is then the error's `retry_after_s`. The error of the last
-    attempt is raised unchanged.
+    it. An error is raised immediately if waiting cannot help, if the wait would exceed the deadline, or if the server
+    requests a wait longer than `max_retry_delay`. In the last case, the error's `retry_after_s` is the requested wait.
+    The error of the last attempt is raised unchanged.
     """
 
     name = "retry"

@@ -22,16 +22,16 @@ STOPPED = "jackfield.stopped"
 async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
     """Yield the events of an answer up to the first stop word in its text, even if the server ignores stop words.
 
-    Text that may be the start of a stop word is buffered until the next characters settle it, so text is never
-    withdrawn. At a stop word, the server's stream is closed to stop the generation. The answer then ends with a
-    `STOPPED` event, whose `stop` is the word, and `ModelFinished("stop")`. Usage is missing, because servers report it
-    at the end.
+    Text that may be the start of a stop word is buffered until more characters arrive, so text is never withdrawn. At a
+    stop word, the server's stream is closed to stop the generation. The answer then ends with a `STOPPED` event, whose
+    `stop` is the word, and `ModelFinished("stop")`. The answer has no usage, because servers report usage at the end.
 
-    Reasoning and the arguments of native calls are not searched. Calls that begin after the stop word are dropped. A
-    call that began before it is read to its end, because partial arguments would be a different call.
+    Reasoning and the arguments of native calls are not searched for stop words. Calls that start after the stop word
+    are dropped. A call that started before the stop word is read to its end, because partial arguments would be a
+    different call.
 
     Args:
-        words: The stop words: at least one, none of them empty.
+        words: The stop words. At least one is required, and none may be empty.
         events: The events of the answer.
     """
     answer = _Answer(words)
@@ -48,7 +48,7 @@ async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) ->
 
 
 class _Answer:
-    """An answer, cut at the first stop word."""
+    """An answer that is cut off at the first stop word."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
@@ -60,16 +60,16 @@ class _Answer:
 
     @property
     def stop(self) -> str:
-        """The stop word that ended the answer, or '' before that."""
+        """The stop word that ended the answer, or '' until one has."""
         return self._search.found
 
     @property
     def is_complete(self) -> bool:
-        """True after a stop word, unless an earlier call still needs the rest of its arguments."""
+        """True after a stop word, unless an earlier call is still waiting for the rest of its arguments."""
         return bool(self._search.found) and not self._calls
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events to forward for `event`."""
+        """Process `event` and yield the events to forward."""
         if isinstance(event, StreamReset):
             self._begin()
         return self._after_stop(event) if self.stop else self._before_stop(event)

@@ -1,7 +1,7 @@
 """Get structured data from a model, using one of three strategies.
 
-The server enforces a schema (`native`), the model calls a tool whose arguments are the answer (`tool`), or the prompt
-contains the schema (`prompt`). Unless the caller chooses one, the model's capabilities decide.
+With `native`, the server enforces a schema. With `tool`, the model calls a tool whose arguments are the answer. With
+`prompt`, the prompt contains the schema. By default, the strategy depends on the model's capabilities.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ANSWER_TOOL = "answer"
 
 
 class Model(Protocol):
-    """The members of a model that these functions use."""
+    """The model members that these functions use."""
 
     @property
     def config(self) -> LLMConfig: ...
@@ -101,7 +101,7 @@ def best_way(facts: ModelFacts) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A schema, and the strategy for making a model follow it."""
+    """A schema and the strategy for making a model follow it."""
 
     schema: dict[str, Any]
     way: Way
@@ -130,7 +130,7 @@ class _Question:
 
 
 def _shortened_answer(response: ModelResponse) -> list[Message]:
-    """Return an answer that did not match, without its reasoning and short enough to send back."""
+    """Return an answer that did not match, shortened and without its reasoning, to send back to the model."""
     messages = []
     for message in response.messages:
         if isinstance(message.content, str) and (message.content or message.function_call):

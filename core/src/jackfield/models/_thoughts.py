@@ -1,4 +1,4 @@
-"""Separate thoughts (`<think>…</think>`) at the start of an answer from the rest, for chunks of any size."""
+"""Separate thoughts (`<think>…</think>`) at the start of an answer from the rest. Chunks can have any size."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ State = Literal["before", "opening", "thought", "gap", "answer"]
 
 
 class ThoughtSeparator(AsyncIterator[ModelEvent]):
-    """Iterator over the events of an answer that converts thoughts at the start of its text to reasoning.
+    """Iterator over an answer's events that converts thoughts at the start of the text to reasoning.
 
-    If the prompt opened a thought but the answer contains neither tag, the answer is text after all. Because it has
-    been yielded as reasoning by then, a `StreamReset` withdraws it, and it is repeated as text.
+    If the prompt opened a thought but the answer contains neither tag, the answer turns out to be text. The answer has
+    already been yielded as reasoning by then, so a `StreamReset` withdraws the reasoning, and the answer is repeated as
+    text.
 
-    Once no thought can follow, events are forwarded at the cost of one function call each. Only text is ever changed.
+    Once no thought can follow, forwarding an event costs one function call. Only text is ever changed.
     Calls, media and the final event never overtake buffered text.
 
     Args:
@@ -99,13 +100,15 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
 
 
 class ThoughtSplitter:
-    """Incremental parser that splits one answer into thought and text. Tags after the answer's start are plain text.
+    """Incremental parser that splits an answer into thought and text.
+
+    Tags after the start of the answer are plain text.
 
     Blank lines at either end of a thought, and between the thought and the answer, are dropped.
 
     Args:
         inside: True if the prompt has already opened the thought, as some chat templates do. If the model repeats the
-            opening tag, the same thought continues.
+            opening tag, the tag is ignored.
 
     Attributes:
         state: The part of the answer to which the next character belongs.
@@ -121,11 +124,14 @@ class ThoughtSplitter:
         self._has_begun = False  # True once part of the thought has been yielded
 
     def is_answer_from(self, piece: str) -> bool:
-        """Return True if this is the first chunk and cannot begin a thought, as in most answers."""
+        """Return True if this is the first chunk and cannot be the start of a thought.
+
+        This is true for most answers.
+        """
         return self.state == "before" and not self._held and piece[:1].strip() not in ("", BEGIN[0])
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """Add a chunk of text, and yield the parts of the answer that are now certain."""
+        """Add a chunk of text, and yield the parts of the answer that have now been identified."""
         self._held += piece
         if self._pieces is not None:
             self._pieces.append(piece)
@@ -145,7 +151,7 @@ class ThoughtSplitter:
 
     @property
     def unmarked_text(self) -> str:
-        """The whole answer if the prompt opened a thought and the answer contains no tag so far, otherwise ''."""
+        """The entire answer if the prompt opened a thought and the answer has contained no tag so far, otherwise ''."""
         return "".join(self._pieces or ())
 
     @property
@@ -164,7 +170,7 @@ class ThoughtSplitter:
             yield ReasoningDelta(held) if is_thought else TextDelta(held)
 
     def finish_unless_begun(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield the buffered text unless a thought has begun. Any later text then belongs to the answer."""
+        """Unless a thought has begun, yield the buffered text and treat any later text as part of the answer."""
         if self.state == "before" or not (self._has_begun or self._held):
             yield from self.finish()
 
@@ -199,7 +205,7 @@ class ThoughtSplitter:
             yield ReasoningDelta(thought)
 
     def _without_blank_ends(self, text: str) -> str:
-        """Return part of a thought without trailing blank lines, which are kept for the next part.
+        """Return part of a thought without trailing blank lines, which are buffered for the next part.
 
         Blank lines at the start of the thought are dropped.
         """
@@ -213,6 +219,6 @@ class ThoughtSplitter:
 
 
 def _start_of_partial_end(text: str) -> int:
-    """Return the index of an end tag that may continue in the next chunk, or the text's length if there is none."""
+    """Return the index of a partial end tag at the end of the text, or the text's length if there is none."""
     start = text.rfind(END[0], -len(END) + 1)
     return start if start >= 0 and END.startswith(text[start:]) else len(text)
