@@ -1,4 +1,4 @@
-"""Coroutines of tool calls that warn about a missing `await` when they are printed."""
+"""Tool call coroutines whose `repr` warns about a missing `await`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _NotAwaited(Coroutine[Any, Any, T]):
 
 
 def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Decorate a tool's async `call`, so that the `repr` of its coroutine says that an `await` is missing."""
+    """Decorate a tool's async `call` so that the coroutine's `repr` says that an `await` is missing."""
 
     @functools.wraps(call)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:

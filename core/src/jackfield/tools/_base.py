@@ -1,4 +1,4 @@
-"""The base class of tools, the context of calls, and their results."""
+"""The base class for tools, the context of a call, and call results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "requi
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A call's result, plus metadata that the model does not see.
+    """A call's result, plus metadata that is hidden from the model.
 
     Attributes:
-        content: The result for the model: text, content items such as images, or a value that is serialised as JSON.
-        metadata: Details for people, such as the sandbox that ran the code. They appear in `ToolFinished`.
+        content: The result for the model: text, content items such as images, or a value to serialise as JSON.
+        metadata: Details for people, such as the sandbox that ran the code. `ToolFinished` includes them.
     """
 
     content: Any
@@ -49,7 +49,7 @@ ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
 
 @dataclass(slots=True, eq=False)
 class CallingRun:
-    """The run that makes a call, for tools that run agents. `emit` receives the events of those runs."""
+    """The run that makes a call, for use by tools that run agents. `emit` receives the events of the nested runs."""
 
     emit: Callable[[RunEvent], None] = field(default=lambda _: None, kw_only=True)
 
@@ -58,15 +58,15 @@ class CallingRun:
         return self
 
     def surround_call(self, call_id: str, tool: str) -> AbstractContextManager[object]:  # noqa: ARG002 - as above
-        """Return the context manager with which the run's observers wrap a call."""
+        """Return the context manager that the run's observers place around a call."""
         return nullcontext()
 
     def asker(self) -> Callable[..., Any] | None:
-        """Return the function that answers questions during calls if there is no approval function, or None."""
+        """Return the function that answers questions during calls when there is no approval function, or None."""
         return None
 
     async def before_call(self) -> str:
-        """Return the reason, for the model, why the run may no longer make calls, or '' if it may.
+        """Return the reason to give the model if the run must not make any more calls, otherwise ''.
 
         Called right before each call.
         """
@@ -86,18 +86,19 @@ class ToolContext(Generic[Deps]):
     """The context of a call. In a `ToolContext[User]`, `deps` is a `User`.
 
     Attributes:
-        run_id, call_id: The ids of the run and the call, or '' outside of a run.
+        run_id, call_id: The run's id and the call's id, or '' outside of a run.
         agent: The name of the agent that makes the call.
         messages: The conversation so far.
-        files: Paths or URLs of the conversation's and the agent's files. They are only as trustworthy as their source.
+        files: Paths or URLs of files from the conversation and the agent. Trust them only as far as their source.
         lang: The language of the conversation.
-        workspace: The folder where tools may write files. Use it to resolve names that come from a model.
-        resources: A holder for resources, which are closed when the run ends. `resources.editor` is the user's editor,
-            which reads and writes files and runs commands, or None.
+        workspace: The directory where tools may write files. Use `workspace` to resolve file names that come from a
+            model.
+        resources: A holder for resources that are closed when the run ends. `resources.editor` is the user's editor,
+            which reads and writes files and runs commands, or None if no editor is connected.
         report: A function that reports the call's progress to people.
-        ask: A function that asks for approval during the call. The user sees its argument instead of the call's
-            arguments. It returns False if there is no way to ask. If `fills_forms` is True, a question may include a
-            `form` (a JSON Schema), and the answer may be a dict of values.
+        ask: A function that asks for approval during the call. The user sees the function's argument instead of the
+            call's arguments. The function returns False if no user can be asked. If `fills_forms` is True, a question
+            may include a `form` (a JSON Schema), and the answer may be a dict of values.
         fills_forms: True if questions may include a `form`.
         deps: The run's `deps`, for the caller's own tools, or None if the caller passed none.
         run: The run that makes the call, or None outside of a run.
@@ -119,47 +120,48 @@ class ToolContext(Generic[Deps]):
 
 
 class BaseTool(Configured, ABC):
-    """Base class of tools. A subclass sets `name`, `description` and `parameters`, and defines `call`.
+    """Base class for tools. Subclasses set `name`, `description` and `parameters`, and define `call`.
 
-    `call` may be `async`. A plain method runs in a worker thread. One instance serves several calls at the same time
-    unless `concurrent` is False.
+    `call` may be an `async` method. A plain method runs in a worker thread. One instance serves several calls
+    concurrently unless `concurrent` is False.
 
     Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
     `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, on the class, on the instance and in the
-    settings. The strictest value wins, as returned by `safety`.
+    settings. The strictest value applies, and `safety` returns it.
 
     Args:
-        cfg, settings: The tool's settings; see `Configured`. Settings that the core handles (the names above, and
-            `approval`) appear neither in `self.cfg` nor in `config_class`.
+        cfg, settings: The tool's settings; see `Configured`. Settings that the core handles (the names above and
+            `approval`) are left out of `self.cfg` and `config_class`.
 
     Attributes:
         name: The name that the model uses: at most 64 letters, digits, `_` and `-`.
-        description: The tool's purpose and when to use it, for the model. Text, or a dict of texts by language.
-        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of `{"name", "type", "description",
-            "required"}`, as in Qwen-Agent, is also accepted.
-        read_only: True if calls change nothing.
-        concurrent: True if a call may run at the same time as other calls of the turn.
+        description: The tool's purpose and when to use it, written for the model. Either a string, or a dict from
+            language to string.
+        parameters: JSON Schema (draft 2020-12) of the arguments, which must be an object. A list of
+            `{"name", "type", "description", "required"}` dicts, as in Qwen-Agent, is also accepted.
+        read_only: True if calls have no side effects.
+        concurrent: True if a call may run concurrently with other calls in the same turn.
         timeout_s: Timeout for a call, in seconds. If None, the agent's default applies.
         needs_approval: True if a person must approve each call. Any value other than False counts as True.
-        effects: The tool's effects: any of `network`, `files`, `processes`.
+        effects: The tool's effects: any of `network`, `files` and `processes`.
         file_access: True to receive the conversation's files in `ToolContext.files`.
         idempotent: True if repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect. A
-            call that failed or was interrupted by a crash may then be repeated.
+            call that failed or was interrupted by a crash can then be repeated.
         resumable: True if the tool records its own steps with the run. After an interruption, the same call continues
-            where it stopped and repeats no step. `retried_calls` does not repeat a failed call. A resumed run asks
+            where it stopped without repeating steps. `retried_calls` does not repeat a failed call. A resumed run asks
             before it repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
-        cacheable: True if the result depends only on the arguments and settings, not on the caller or on files, and may
-            be reused for a while.
+        cacheable: True if the result may be reused for a while because it depends only on the arguments and settings,
+            not on the caller or on files.
         params_as_text: True if `call` receives the arguments as JSON text, False if it receives a dict. If None, `call`
             receives text if `params` is annotated with plain `str`, otherwise a dict.
-        raw_argument: The argument that receives the text if a model writes plain text instead of JSON. If '', such
+        raw_argument: The argument that receives the text when a model writes plain text instead of JSON. If '', such
             calls fail.
-        schema_is_checked: True to skip the validation of `parameters`, for cached tools that were validated before.
-            Validating 200 tools takes 130 ms.
+        schema_is_checked: True to skip the validation of `parameters`. Use this for cached tools that have already been
+            validated, because validating 200 tools takes 130 ms.
         matches_patterns: True if the tool's own `parse_arguments` matches the patterns in `parameters`, which may then
-            use any engine's syntax. Tools made from functions leave patterns to pydantic.
-        origin: For a tool from a changing toolset, the toolset and its `changes.version` when it returned the tool.
-            None for other tools.
+            use any regular expression syntax. For tools created from functions, pydantic matches the patterns.
+        origin: For a tool from a changing toolset, the toolset and the value of its `changes.version` when the toolset
+            returned the tool. None for other tools.
         host: The plugin host that resolves other components. If None, the default host is used.
     """
 
@@ -193,7 +195,7 @@ class BaseTool(Configured, ABC):
             super().__init__(own)
 
     def safety(self) -> Safety:
-        """Return the rules for the tool's calls, the strictest of its class, instance and settings.
+        """Return the safety rules for the tool's calls: the strictest values from its class, instance and settings.
 
         Raises:
             BrokenPluginError: An attribute has an invalid value.
@@ -216,10 +218,10 @@ class BaseTool(Configured, ABC):
         """
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:  # noqa: ARG002 - for overrides
-        """Return the changes that a call would make to text files, as a unified diff, or '' if there are none.
+        """Return a unified diff of the changes that a call would make to text files, or '' if there are none.
 
-        The diff is shown to the person who approves the call. Overriding this method is optional. Overrides may block,
-        but must not change anything.
+        The diff is shown to the person who approves the call. Overriding this method is optional. An override may
+        block, but must have no side effects.
 
         Args:
             arguments: The call's validated arguments.
@@ -228,7 +230,7 @@ class BaseTool(Configured, ABC):
         return ""
 
     def with_origin(self, toolset: Settable, version: int) -> Self:
-        """Return a copy that belongs to a changing toolset. The original may be in use by other agents."""
+        """Return a copy that belongs to a changing toolset. Other agents may be using the original."""
         tool = copy.copy(self)
         tool.origin = (toolset, version)
         return tool
@@ -250,7 +252,8 @@ class BaseTool(Configured, ABC):
         """Parse the arguments and validate them against `parameters`.
 
         Raises:
-            ToolArgumentError: The arguments are not a JSON object, or do not match. The message names the argument.
+            ToolArgumentError: The arguments are not a JSON object, or do not match `parameters`. The message names the
+                argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
@@ -261,7 +264,7 @@ class BaseTool(Configured, ABC):
         return arguments
 
     def _verify_json_format_args(self, params: str | Mapping[str, object], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
-        """Call `parse_arguments`. This is the method's name in Qwen-Agent."""
+        """Call `parse_arguments`, under the name that Qwen-Agent uses."""
         return self.parse_arguments(params)
 
     @property
@@ -292,20 +295,20 @@ class BaseTool(Configured, ABC):
 
 
 class StandIn(BaseTool):
-    """Proxy for another tool, such as an installed tool that is not loaded yet, or a wrapped one."""
+    """Proxy for another tool, such as a wrapped tool or an installed tool that has not been loaded yet."""
 
     @property
     @abstractmethod
     def is_loaded(self) -> bool:
-        """True if the underlying tool is loaded, which makes `safety` complete."""
+        """True if the underlying tool is loaded. `safety` is complete only then."""
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """Load the underlying tool, and return the tool to call, which may be this one."""
+        """Load the underlying tool, and return the tool to call. That may be the proxy itself."""
 
     @abstractmethod
     def claims(self) -> Safety:
-        """Return the underlying tool's known attributes, without this tool's settings."""
+        """Return the underlying tool's known safety attributes, ignoring this tool's settings."""
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
         """Return the underlying tool's preview."""
@@ -313,5 +316,5 @@ class StandIn(BaseTool):
         return "" if tool is self else tool.preview(arguments, workspace=workspace)
 
     def safety(self) -> Safety:
-        """Return the stricter of the underlying tool's known attributes and this tool's settings."""
+        """Return the stricter values from the underlying tool's known attributes and this tool's settings."""
         return self._settings.apply(self.claims())

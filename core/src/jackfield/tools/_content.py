@@ -1,4 +1,4 @@
-"""Convert tool results to message content, with files embedded and size limits applied."""
+"""Convert tool results to message content, embedding files and applying size limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Content = str | list[ContentItem]
 
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
-    """Return a result's content for the model, with local files embedded, and its metadata for people."""
+    """Return a result's content for the model, with local files embedded, and its metadata."""
     value, metadata = (output.content, output.metadata) if isinstance(output, ToolResult) else (output, {})
     content: Content
     if isinstance(value, str):
@@ -33,10 +33,10 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
 
 
 def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
-    """Limit the total size of a content's items. Every item counts as at least one character.
+    """Limit the total size of the content items. Every item counts as at least one character.
 
-    Text that does not fit is cut, and media are replaced with notes. If there are too many items, the first ones are
-    kept.
+    Text that does not fit is truncated, and media that do not fit are replaced with notes. If there are too many items,
+    only the first ones are kept.
     """
     if isinstance(content, str):
         return cut_text(writable(content), max_chars)
@@ -58,7 +58,7 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
 
 
 def writable(text: str) -> str:
-    """Replace lone surrogates, which occur in file names and broken escapes and cannot be encoded as UTF-8."""
+    """Replace lone surrogates. They occur in file names and broken escapes, and cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Cut text that is too long for a model. JSON stays valid."""
+"""Truncate text that is too long for a model, keeping JSON valid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _QUOTES, _BRACKETS, _COMMA, _COLON = len('""'), len("[]"), len(", "), len(": ")
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Cut text to about `limit` characters, with notes about the missing parts.
+    """Truncate text to about `limit` characters, with notes about the missing parts.
 
-    JSON stays valid: a list keeps its first elements, and an object keeps all its small values. Other text is cut by
-    `cut_middle`.
+    JSON stays valid: lists keep their first elements, and objects keep all their small values. Other text is truncated
+    with `cut_middle`.
     """
     if len(text) <= limit:
         return text
@@ -23,9 +23,9 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Cut text to about `limit` characters by replacing the middle with a note of how much is missing.
+    """Truncate text to about `limit` characters by replacing the middle with a note that says how much is missing.
 
-    If lines are short enough, the text is cut between lines.
+    If the lines are short enough, the cuts fall between lines.
     """
     if len(text) <= limit:
         return text
@@ -38,7 +38,10 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def _cut_json(text: str, limit: int) -> str:
-    """Cut JSON to at most `limit` characters. Text that only starts like JSON is cut as plain text."""
+    """Truncate JSON to at most `limit` characters.
+
+    Text that only looks like JSON at the start is truncated as plain text.
+    """
     note = _dump(_note(len(text), "characters"))
     try:
         value = json.loads(text)
@@ -90,7 +93,7 @@ def _shorten_list(items: list[Any], room: int) -> list[Any]:
 
 
 def _shorten_object(entries: dict[str, Any], room: int) -> dict[str, Any]:
-    """Keep small values, and shorten each large one to an equal share of the remaining room."""
+    """Keep small values, and shorten each large value to an equal share of the remaining room."""
     sizes = {key: len(_dump(key)) + _COLON + len(_dump(value)) + _COMMA for key, value in entries.items()}
     room -= _BRACKETS + _NOTE_CHARS
     kept: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Find the tools that need a run's `deps`, based on their context annotations."""
+"""Find tools that need a run's `deps`, based on the annotations of their context parameters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jackfield.tools._function_tool import FunctionTool
 
 
 def needed_deps(tools: Iterable[BaseTool]) -> dict[str, str]:
-    """Map the names of tools that require `deps` to the names of the expected types.
+    """Map the name of each tool that requires `deps` to the name of the expected type.
 
-    A tool requires `deps` if its context is annotated with `ToolContext[User]`, but not if it is annotated with plain
+    A tool requires `deps` if its context is annotated with, for example, `ToolContext[User]`, but not with plain
     `ToolContext` or a type that allows None. Tools whose annotations cannot be resolved are skipped.
     """
     needs: dict[str, str] = {}
@@ -38,7 +38,7 @@ def _hints_of(function: Callable[..., Any]) -> Mapping[str, object]:
 
 
 def _deps_of(hint: object) -> object:
-    """Return the type of `deps` in `ToolContext[…]`, or in a union that contains it, or None."""
+    """Return the type of `deps` in `ToolContext[…]` or in a union that contains `ToolContext[…]`, or None."""
     if get_origin(hint) is ToolContext:
         return get_args(hint)[0]
     if get_origin(hint) in (Union, UnionType):

@@ -38,13 +38,13 @@ def call_tool(
     context: ToolContext[Any] | None = None,
     host: Plugins | None = None,
 ) -> Any:
-    """Call a tool once, as an agent would, but without asking for approval.
+    """Call a tool once as an agent would, but without asking for approval.
 
     Args:
         entry: The tool, in any form that an agent accepts, such as an installed tool's name or a typed function.
-        arguments: The arguments by name, or JSON text as a model would write it.
-        context: The context of the call, with files, `deps`, workspace and resources. Defaults to an empty context,
-            whose resources are closed after the call.
+        arguments: A mapping from names to arguments, or JSON text as a model would write it.
+        context: The context of the call, with files, `deps`, workspace and resources. If None, an empty context is
+            used, and its resources are closed after the call.
         host: The plugin host that resolves names.
 
     Returns:

@@ -23,7 +23,7 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 
 
 def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
-    """Resolve an entry of `function_list` to tools. Toolsets that make tools for each run are returned as they are.
+    """Resolve an entry of `function_list` to tools. Toolsets that create tools for each run are returned unchanged.
 
     Raises:
         ConfigError: The entry is not a tool.
@@ -67,7 +67,7 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
 
 
 def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[BaseTool | Toolset]:
-    """Resolve the entries that a toolset returned, and apply the toolset's settings to the tools.
+    """Resolve the entries that a toolset returned, and apply the toolset's settings to the resulting tools.
 
     Raises:
         ConfigError: The entries are not a list of tools.
@@ -80,7 +80,7 @@ def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[Ba
 
 @contextmanager
 def naming_toolset(toolset: Toolset) -> Iterator[None]:
-    """Add the toolset's name to foreign errors raised by its code. Jackfield's own errors pass unchanged."""
+    """Add the toolset's name to foreign errors that its code raises. Jackfield's own errors are left unchanged."""
     try:
         yield
     except JackfieldError:
@@ -91,9 +91,9 @@ def naming_toolset(toolset: Toolset) -> Iterator[None]:
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:
-    """Return the name of the installed tool or toolset that an entry refers to, or ''.
+    """Return the name of the installed tool or toolset that an entry refers to, or '' if there is none.
 
-    A dict without a name refers to the only known toolset that has one of its settings.
+    A dict without a name refers to a known toolset if only that toolset has one of the dict's settings.
     """
     if isinstance(entry, str):
         return entry

@@ -1,8 +1,8 @@
-"""Plan and run the tool calls of a turn, concurrently if their tools allow it, and with a timeout for each.
+"""Plan and run a turn's tool calls. Each call has a timeout, and calls run concurrently if their tools allow it.
 
-Every call yields exactly one result that the model can read, even for an unknown tool, malformed arguments, a denial,
-an exception, a timeout or an oversized result. A call is made at most once, and a call abandoned before it began is
-never made. A call that was stopped after it began may have taken effect, and its result says so.
+Every call yields exactly one result that the model can read, even after an unknown tool name, malformed arguments, a
+denial, an exception, a timeout or an oversized result. Each call is made at most once, and a call that is abandoned
+before it starts is never made. If a call is stopped after it starts, its result says that it may have taken effect.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ CUT_OFF = "CutOff"
 
 @dataclass(eq=False)
 class ToolExecutor:
-    """Planner and runner of tool calls.
+    """Plans and runs tool calls.
 
     Attributes:
         tools: The tools by name.
-        timeout_s: Timeout for tools that set none themselves, in seconds.
-        max_result_chars: The maximum total length of a result's text. Longer text is cut between lines or JSON
+        timeout_s: Default timeout for tools that do not set their own, in seconds.
+        max_result_chars: The maximum total length of a result's text. Longer text is truncated between lines or JSON
             elements, with a note.
-        max_media_chars: The maximum total length of a result's `data:` URIs and addresses. Media beyond it are replaced
-            with notes.
-        approve: A function that decides about each call that needs approval. If None, such calls are not made.
-        rules: The rules about which calls need approval and which are never made.
+        max_media_chars: The maximum total length of a result's `data:` URIs and URLs. Media beyond this limit are
+            replaced with notes.
+        approve: A function that approves or denies each call that needs approval. If None, such calls are not made.
+        rules: The rules that determine which calls need approval and which are never made.
     """
 
     tools: Mapping[str, BaseTool]
@@ -102,7 +102,7 @@ class ToolExecutor:
     rules: CallRules = NO_RULES
 
     def with_tools(self, more: Mapping[str, BaseTool], *, without: Container[str] = ()) -> ToolExecutor:
-        """Return a copy that has the tools in `more` and lacks those in `without`."""
+        """Return a copy that includes the tools in `more` and omits the tools in `without`."""
         kept = {name: tool for name, tool in self.tools.items() if name not in without}
         return replace(self, tools={**kept, **more})
 
@@ -121,17 +121,17 @@ class ToolExecutor:
         answers: Mapping[str, Decision] = NO_ANSWERS,
         in_doubt: frozenset[str] = frozenset(),
     ) -> CallPlan:
-        """Decide about the calls of one turn without making them.
+        """Plan the calls of one turn without making them.
 
-        Each call's arguments are checked once, and its safety is determined once. This step loads the tools, because a
-        class may be stricter than its descriptor.
+        Each call's arguments and safety are checked once. Planning loads the tools, because a tool's class may be
+        stricter than its descriptor.
 
         Args:
             calls: The calls.
             approve: A function that replaces the executor's own.
-            answers: Earlier decisions about these calls, by call id.
-            in_doubt: The ids of calls that may have been made before. They are repeated only if a person approves them,
-                or if their tools are `read_only`, `idempotent` or `resumable`.
+            answers: Earlier decisions about these calls, keyed by call id.
+            in_doubt: The ids of calls that may have been made before. Such a call is repeated only if a person approves
+                it, or if its tool is `read_only`, `idempotent` or `resumable`.
         """
         approve = approve or self.approve
         checked: list[CheckedCall] = []
@@ -187,7 +187,7 @@ class ToolExecutor:
         return ReadyCall(planned, tool, safety, arguments, needs_approval, decision)
 
     def _forbidden_effect(self, safety: Safety) -> str:
-        """Return the first forbidden effect of a call, or ''."""
+        """Return the first forbidden effect of a call, or '' if there is none."""
         return min(safety.effects & self.rules.forbid, default="")
 
     def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
@@ -202,14 +202,14 @@ class ToolExecutor:
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
         """Run the calls of a plan and yield events as they happen, including exactly one `ToolFinished` per call.
 
-        Approvals come first, one call at a time. A call that needs approval is denied if there is no way to ask.
+        Approvals come first, one call at a time. A call that needs approval is denied if no one can be asked.
         Closing the generator cancels calls that are still running.
 
         Args:
             plan: The plan for the calls of one turn.
             context: The run's context.
-            left: A list that receives the results of calls without one when the generator is closed: the real result if
-                the call has ended by then, otherwise one that says if the call had begun.
+            left: A list that receives the missing results when the generator is closed. If a call has ended by then,
+                its result is the real one. Otherwise, the result says whether the call had started.
         """
         turn = self._open_turn(plan, context)
         ended: set[int] = set()
@@ -273,7 +273,7 @@ class ToolExecutor:
     async def _make(
         self, context: ToolContext, asker: Ask | None, ready: ReadyCall, turn: Turn, started: float
     ) -> ToolFinished:
-        """Make a call that began at `started` (`time.perf_counter`). The tool's errors propagate."""
+        """Make a call that started at `started` (`time.perf_counter`). The tool's errors propagate."""
         planned = ready.planned
 
         async def ask(arguments: Mapping[str, object]) -> bool | Mapping[str, object]:
@@ -319,16 +319,16 @@ class ToolExecutor:
 async def _decide_planned(
     call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
 ) -> ApprovalDecided | None:
-    """Decide about a planned call, asking for approval if needed. Return None if no decision was required."""
+    """Approve or deny a planned call, asking if necessary. Return None if the call needs no decision."""
     if isinstance(call, RefusedCall) or not call.needs_approval:
         return call.decision
     return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
 
 
 def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:
-    """Return results for calls that had none when the turn was closed: late results, and results of stopped calls.
+    """Return the results that were missing when the turn was closed: late results, and results for stopped calls.
 
-    A call in doubt may have been made before, even if it did not begin again.
+    A call in doubt may have been made before, even if it has not started again.
     """
     ended = turn.results()
     return [
@@ -343,7 +343,7 @@ def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[
 
 
 def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
-    """Return the error text for the model, and metadata for people."""
+    """Return the error text for the model and the metadata for people."""
     if not isinstance(error, ToolServiceError):
         _log.warning("tool %s failed", name, exc_info=error)
         return describe_failure(name, error), {"traceback": error_traceback(error)}
@@ -354,7 +354,7 @@ def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
 
 
 def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
-    """Return the result of a call that was stopped with its run. If the call had begun, it may have taken effect."""
+    """Return the result of a call that was stopped with its run. If the call had started, it may have taken effect."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
     text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT
@@ -362,13 +362,13 @@ def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -
 
 
 async def _refusal(context: ToolContext, planned: PlannedCall) -> ToolFinished | None:
-    """Return the result of a call that the run may no longer make, or None if it may."""
+    """Return the result of a call that the run must not make any more, or None if the run may make it."""
     reason = "" if context.run is None else await context.run.before_call()
     return not_run(planned, reason, NOT_HELD) if reason else None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
-    """Return the result of a call that was not made. `text` gives the model the reason."""
+    """Return the result of a call that was not made. `text` tells the model why."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, failed(message, error), 0.0, error)
 
@@ -385,7 +385,7 @@ async def _decide(
     approve: Approve | None,
     answer: Decision | None = None,
 ) -> ApprovalDecided:
-    """Ask for approval of a call, unless there is already an answer. The user sees the exact arguments.
+    """Ask for approval of a call unless there is already an answer. The user sees the exact arguments.
 
     Raises:
         ConfigError: The function returned something other than a decision.
@@ -399,7 +399,9 @@ async def _decide(
 async def _put_question(
     planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, asker: Ask | None
 ) -> tuple[ApprovalDecided, Mapping[str, object] | None]:
-    """Ask about a call, or on behalf of a running one. Return the decision, and the form's values if it was filled in.
+    """Ask about a call or on behalf of a running call.
+
+    Return the decision, and the form's values if a form was filled in.
 
     Raises:
         ConfigError: The function returned something other than a decision, or values for a question without a form.

@@ -1,4 +1,4 @@
-"""Describe failed calls: briefly for the model, without traceback and paths, and in full for people."""
+"""Describe failed calls: in full for people, and briefly for the model, without traceback or paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_TRACEBACK_CHARS = 10_000
 
 
 def describe_failure(name: str, error: BaseException) -> str:
-    """Describe an exception for the model if its own text was not written for models."""
+    """Describe an exception whose own text was not written for models."""
     from jackfield.plugins._misfits import explain_error  # only needed for errors
 
     error = explain_error(error)
@@ -23,7 +23,7 @@ def describe_failure(name: str, error: BaseException) -> str:
 
 
 def summarize(error: BaseException) -> str:
-    """Return an exception's class name and text, without paths."""
+    """Return an exception's class name and text without paths."""
     return f"{error_name(error)}: {_shorten(error)}".rstrip(": ")
 
 
@@ -36,7 +36,7 @@ def error_text(error: BaseException) -> str:
 
 
 def error_traceback(error: BaseException) -> str:
-    """Return an exception's formatted traceback, only the end if it is very long, or '' if formatting fails."""
+    """Return an exception's formatted traceback, or '' if formatting fails. Long tracebacks are cut at the start."""
     try:
         return "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
     except BaseException:  # noqa: BLE001 - as above

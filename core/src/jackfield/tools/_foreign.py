@@ -1,4 +1,4 @@
-"""Run foreign code with a time limit, isolated so that its errors end neither the run nor the event loop."""
+"""Run foreign code in isolation and with a time limit. Its errors do not stop the run or the event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class EscapedError(Exception):
-    """Wrapper for an error that would end more than the call that raised it: Ctrl-C, an exit, a cancellation."""
+    """Wrapper for an error that would stop more than the call that raised it: Ctrl-C, an exit or a cancellation."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -45,10 +45,10 @@ async def run_tool(
         tool: The tool.
         arguments: The validated arguments.
         context: The context of the call.
-        on_begin: A function called right before the tool, possibly in the worker thread.
+        on_begin: A function to call right before the tool. It may run in the worker thread.
 
     Raises:
-        ToolServiceError: The tool's output is a generator that yields unsupported values or ends without a result.
+        ToolServiceError: The tool returned a generator that yields unsupported values or ends without a result.
     """
     if isinstance(tool, StandIn):
         tool = await load_tool(tool)
@@ -81,28 +81,28 @@ async def run_tool(
 
 
 def is_unloaded(tool: BaseTool) -> TypeGuard[StandIn]:
-    """Return True if the tool is a stand-in whose underlying tool is not loaded."""
+    """Return True if the tool is a proxy whose underlying tool is not loaded."""
     return isinstance(tool, StandIn) and not contain(lambda: tool.is_loaded)
 
 
 async def load_tool(tool: StandIn) -> BaseTool:
-    """Load the tool behind a stand-in. The first load imports the plugin's module, in a worker thread."""
+    """Load a proxy's underlying tool. The first load imports the plugin's module in a worker thread."""
     return await run_in_worker(tool.load) if is_unloaded(tool) else contain(tool.load)
 
 
 async def call_function(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call an async function, or run a plain one in a worker thread."""
+    """Await an async function, or run a plain function in a worker thread."""
     output = function(*args, **kwargs) if is_async(function) else await run_in_worker(function, *args, **kwargs)
     return await output if isinstance(output, Awaitable) else output
 
 
 async def run_in_worker(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a plain function in a worker thread. Errors other than `Exception` become `EscapedError`."""
+    """Run a plain function in a worker thread. Errors that are not an `Exception` are raised as `EscapedError`."""
     return await sync.in_worker(partial(contain, function, *args, **kwargs))
 
 
 def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a plain function. Errors other than `Exception` become `EscapedError`, except the user's Ctrl-C."""
+    """Call a plain function. Errors that are not an `Exception` become `EscapedError`, except for the user's Ctrl-C."""
     try:
         return function(*args, **kwargs)
     except Exception:
@@ -114,7 +114,7 @@ def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _is_ctrl_c(error: BaseException) -> bool:
-    """Return True if the user may have pressed Ctrl-C, which only the main thread receives."""
+    """Return True if the error may be the user's Ctrl-C. Only the main thread receives that."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
@@ -127,17 +127,17 @@ async def run_isolated(
 ) -> T:
     """Run foreign code in its own task, and return its value.
 
-    When the code is cancelled or times out, it has `END_PATIENCE_S` seconds to end before it is abandoned.
+    If the code is cancelled or times out, it has `END_PATIENCE_S` seconds to finish before it is abandoned.
 
     Args:
         work: The code, as an async function.
         name: The tool's name.
         timeout_s: Timeout in seconds, or None for no limit.
-        on_late: A function that receives the value if the code still ends normally after a cancellation.
+        on_late: A function that receives the value if the code finishes normally despite a cancellation.
 
     Raises:
         ToolTimeoutError: The code timed out.
-        Exception: The code raised an error. Errors other than `Exception` become `EscapedError`.
+        Exception: The code raised an error. Errors that are not an `Exception` are raised as `EscapedError`.
     """
     # The worker thread of a plain function takes its name from this task.
     task = asyncio.create_task(_run_to_outcome(work), name=name)
@@ -161,7 +161,7 @@ async def run_isolated(
 
 
 async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
-    """Return the code's value or its error. An error that left the task could end the event loop."""
+    """Return the code's value or its error. An error that escaped from the task could stop the event loop."""
     try:
         return await work(), None
     except BaseException as error:
@@ -171,7 +171,7 @@ async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
 
 
 async def _wait_for(task: asyncio.Task[Any], timeout_s: float | None) -> bool:
-    """Wait for one task, and return True if it ended in time. `asyncio.wait` would add 8 µs to each call."""
+    """Wait for one task, and return True if it finished in time. `asyncio.wait` would add 8 µs to each call."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
@@ -196,7 +196,7 @@ def _outcome_of(task: asyncio.Task[_Outcome[T]]) -> _Outcome[T]:
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
-    """Cancel a task, and wait up to `END_PATIENCE_S` seconds for it to end."""
+    """Cancel a task, and wait up to `END_PATIENCE_S` seconds for it to finish."""
     task.cancel()
     if not await _wait_for(task, END_PATIENCE_S):
         _log.warning("tool %s still runs although it was cancelled; its result will be ignored", task.get_name())

@@ -48,9 +48,10 @@ class ToolOptions(TypedDict, total=False):
 class FunctionTool(BaseTool, Generic[P, R]):
     """A tool that `tool` created from a function. Type checkers see the function's signature.
 
-    The schema comes from the signature, and its descriptions from the docstring: the part before `Args:` describes the
-    tool, and the lines below it describe the arguments. A parameter annotated with `ToolContext` receives the call's
-    context and is left out of the schema. A function without this parameter cannot see a conversation's files.
+    The schema comes from the signature. Descriptions come from the docstring: the text before `Args:` describes the
+    tool, and the lines after `Args:` describe the arguments. A parameter annotated with `ToolContext` receives the
+    call's context and is omitted from the schema. Without such a parameter, a function cannot access the conversation's
+    files.
     """
 
     params_as_text = False
@@ -75,7 +76,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
-        """Call the function with arguments converted to the annotated types."""
+        """Call the function, converting the arguments to the annotated types."""
         model = self._validate(params)
         arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
         if self._context_parameter:
@@ -112,7 +113,7 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 
 
 class _Decorator(Protocol):
-    """The decorator that `tool(…)` returns. It makes a tool from a function, and returns a class itself."""
+    """The decorator that `tool(…)` returns. It turns a function into a tool, and returns a class unchanged."""
 
     @overload  # a class is also a callable, and the first match wins
     def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
@@ -131,21 +132,22 @@ def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> _Decorat
 
 
 def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Create a tool from a typed function. Nothing is registered: pass the tool to an agent, or publish it in a plugin.
+    """Create a tool from a typed function. To use the tool, pass it to an agent or publish it in a plugin.
 
     On a subclass of `BaseTool`, the decorator sets the options as class attributes and returns the class.
 
     Args:
         function: The function or class, or the tool's name, as in `@tool("name")`.
         name: The tool's name for the model. Defaults to the function's name.
-        description: The tool's description for the model, or a dict of texts by language. Defaults to the docstring.
+        description: The tool's description for the model, or a dict from language to description. Defaults to the
+            docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: See
             `BaseTool`.
-        file_access: True, the default for functions, to include the conversation's files in the `ToolContext`.
+        file_access: True to include the conversation's files in the `ToolContext`. This is the default for functions.
 
     Raises:
-        ConfigError: A parameter has no type or one that cannot be resolved, the function has no docstring, or
-            `function` is neither a function nor a subclass of `BaseTool`.
+        ConfigError: A parameter's type is missing or cannot be resolved, the function has no docstring, or `function`
+            is neither a function nor a subclass of `BaseTool`.
     """
     if isinstance(function, str):
         check_tool_name(function)
@@ -190,7 +192,7 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the description of a function, and those of its arguments by name."""
+    """Return a function's description, and its arguments' descriptions by name."""
     section = _ARGUMENTS.search(text)
     _, *parts = _ARGUMENT.split(section[1]) if section else [""]
     arguments = {name: " ".join(lines.split()) for name, lines in zip(parts[::2], parts[1::2], strict=True)}
@@ -200,7 +202,7 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 def _arguments_model(
     name: str, function: Callable[..., Any], descriptions: Mapping[str, str]
 ) -> tuple[str, type[BaseModel]]:
-    """Return the name of the context parameter, or '', and a model of all other parameters."""
+    """Return the context parameter's name, or '' if there is none, and a model of all other parameters."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except Exception as error:  # evaluating an annotation may raise anything
@@ -245,7 +247,7 @@ def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def _culprit(fields: Mapping[str, Any]) -> str:
-    """Return the first parameter for which pydantic cannot create a field, or '' if each works on its own."""
+    """Return the first parameter for which pydantic cannot create a field, or '' if each one works on its own."""
     for name, (hint, field) in fields.items():
         try:
             _make_model(name, {name: (hint, field)})
@@ -267,7 +269,7 @@ def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mappin
 
 
 def _is_context(hint: object) -> bool:
-    """Return True if a type is `ToolContext`, `ToolContext[Deps]`, or a union that contains one of them."""
+    """Return True if a type is `ToolContext`, `ToolContext[Deps]`, or a union that contains either."""
     return hint is ToolContext or get_origin(hint) is ToolContext or any(_is_context(one) for one in get_args(hint))
 
 

@@ -15,15 +15,15 @@ _TYPES |= {"dict": "object"}
 def schema_of_list(tool_name: str, parameters: Sequence[object]) -> dict[str, Any]:
     """Convert a list of parameters to the JSON Schema of an object.
 
-    Each parameter is a dict with `name`, `type`, `description` and `required`, a boolean that defaults to False. All
-    other keys are JSON Schema for the argument. Types unknown to JSON Schema are ignored.
+    Each parameter is a dict with `name`, `type`, `description` and `required` (a boolean, False by default). All other
+    keys are part of the argument's JSON Schema. Types that JSON Schema does not define are ignored.
 
     Args:
         tool_name: The tool's name, for error messages.
         parameters: The list.
 
     Raises:
-        ConfigError: An entry is not such a dict.
+        ConfigError: An entry is not a dict in this format.
     """
     properties: dict[str, Any] = {}
     required: list[str] = []

@@ -1,4 +1,4 @@
-"""The calls of one turn, and the decisions about them before any call is made."""
+"""The calls of one turn, with the decisions that precede them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ReadyCall:
         planned: The call.
         tool: The agent's tool.
         safety: The rules for the call.
-        arguments: The validated arguments. They are the ones shown for approval and used in the call.
+        arguments: The validated arguments, which are both shown for approval and used in the call.
         needs_approval: True if a person must approve the call.
-        decision: The approval by one of the agent's rules, for the record, or None if no rule applied.
+        decision: The approval event if one of the agent's rules applied, otherwise None.
     """
 
     planned: PlannedCall
@@ -54,7 +54,7 @@ class RefusedCall:
         planned: The call.
         safety: The rules for the call, or None if they are unknown.
         reason: The reason for the denial, written for the model.
-        decision: The denial by one of the agent's rules, for the record, or None if no rule applied.
+        decision: The denial event if one of the agent's rules applied, otherwise None.
         needs_approval: Always False.
     """
 
@@ -72,9 +72,9 @@ class FailedCall:
     Attributes:
         planned: The call.
         error: The reason for the failure.
-        seconds: The time until the failure was detected.
-        safety: The rules for the call that are known without loading the tool, or None if they are unknown.
-        needs_approval: True if a run without an approval function pauses at the call.
+        seconds: The time until the failure was detected, in seconds.
+        safety: The rules for the call as far as they are known without loading the tool, or None.
+        needs_approval: True if a run that has no approval function pauses at the call.
     """
 
     planned: PlannedCall
@@ -93,11 +93,11 @@ class CallPlan:
 
     Attributes:
         calls: All calls, in order.
-        waiting: The calls that a person must decide about before the turn can continue. If any are in doubt, only
-            those.
-        doubtful: The ids of waiting calls that may have been made before and that no rule allows the run to repeat.
-        approve: The function that decides about calls that need approval, or None.
-        answers: Earlier decisions, by call id.
+        waiting: The calls that a person must approve or deny before the turn can continue. If any of these calls are in
+            doubt, only the calls in doubt.
+        doubtful: The ids of waiting calls that may have been made before and that the run must not repeat by itself.
+        approve: The function that approves or denies calls that need approval, or None.
+        answers: Earlier decisions, keyed by call id.
         in_doubt: The ids of all calls that were running when the run was interrupted.
     """
 

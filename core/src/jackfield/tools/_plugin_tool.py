@@ -1,6 +1,6 @@
-"""Lazy proxy for a plugin's tool: the model sees the descriptor, and the module is imported before the first call.
+"""Lazy proxy for a plugin's tool. The model sees the descriptor; the module is imported before the first call.
 
-The class's attributes are unknown until then, so the tool is loaded before `safety` decides about a call.
+Until then, the class's attributes are unknown, so the tool is loaded before its `safety` is checked for a call.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class PluginTool(StandIn):
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """Return the stricter of the descriptor's attributes and, once loaded, the class's."""
+        """Return the descriptor's attributes, or the stricter of these and the class's attributes once it is loaded."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Validate the arguments against the descriptor's schema, leaving patterns to the tool's function."""
+        """Validate the arguments against the descriptor's schema. The tool's function checks any patterns."""
         try:
             return super().parse_arguments(params)
         except ToolServiceError:
@@ -87,7 +87,7 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     Raises:
         PluginError: The tool, or a component named in its settings, is not installed, or its descriptor cannot be
             loaded.
-        ConfigError: The tool's settings are not valid. They are checked here only if they may name other components.
+        ConfigError: The tool's settings are not valid. They are only checked here if they may name other components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))

@@ -1,4 +1,4 @@
-"""Progress reports of tools whose `call` is a generator that yields progress texts, then the result."""
+"""Report the progress of tools whose `call` is a generator. Such generators yield progress texts, then the result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jackfield.tools._base import ToolContext, ToolResult
 
 
 async def run_generator(output: Any, name: str, context: ToolContext) -> object:
-    """Run a generator to its end, reporting the text that it yields as progress.
+    """Run a generator to completion, reporting the text that it yields as progress.
 
     Returns:
-        The value that a plain generator returns, unless it is None. Otherwise, the last `ToolResult` that was yielded.
+        The return value of a plain generator if it is not None, otherwise the last `ToolResult` that was yielded.
 
     Raises:
-        ToolServiceError: The generator yields anything else, or ends without a result.
+        ToolServiceError: The generator yielded an unsupported value, or ended without a result.
     """
     result: ToolResult | None = None
 

@@ -1,4 +1,4 @@
-"""An agent's rules about which tool calls need approval, and which are never made."""
+"""An agent's rules for which tool calls need approval and which are never made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield.tools._safety import Safety
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A decision against a call, with a reason for the model. It is falsy, like False."""
+    """A decision to deny a call, with a reason for the model. Like False, it is falsy."""
 
     reason: str
 
@@ -45,12 +45,12 @@ class CallRules:
     """An agent's rules about tool calls.
 
     Attributes:
-        ask: The calls that need approval: those of tools with `needs_approval` (`marked`), all (`ask`), all except
-            those of read-only tools without `needs_approval` (`read_only`), or all except those of tools in `allow`
+        ask: The calls that need approval: calls to tools with `needs_approval` (`marked`), all calls (`ask`), all calls
+            except to read-only tools without `needs_approval` (`read_only`), or all calls except to tools in `allow`
             (`allow_listed`).
         allow: Patterns of tool names.
-        forbid: Forbidden effects. Calls of tools with any of them are never made.
-        outer: The rules of the parent agent, which apply as well.
+        forbid: Forbidden effects. Calls to tools with any of these effects are never made.
+        outer: The parent agent's rules, which apply as well.
     """
 
     ask: _Rule = "marked"
@@ -68,7 +68,7 @@ class CallRules:
         return self.outer.name if self.ask == "marked" and self.outer else self.ask
 
     def need_approval(self, tool: BaseTool, safety: Safety) -> bool:
-        """Return True if a person must approve the tool's calls. The `approval` setting of the tool overrides `ask`."""
+        """Return True if a person must approve calls to the tool. The tool's `approval` setting overrides `ask`."""
         outer = self.outer
         return self._need_approval(tool, safety) or (outer is not None and outer.need_approval(tool, safety))
 
@@ -85,7 +85,7 @@ NO_RULES = CallRules()
 
 
 def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[CallRules, Approve | None]:
-    """Parse the `approve` and `forbid` options. Return the rules, and the function that decides about calls.
+    """Parse the `approve` and `forbid` options. Return the rules, and the function that approves or denies calls.
 
     Raises:
         ConfigError: A rule or an effect is unknown.

@@ -1,4 +1,4 @@
-"""Safety-relevant attributes of tools, set in descriptor, class, instance and settings. The strictest value wins."""
+"""Safety attributes of tools. Descriptor, class, instance and settings can set them, and the strictest value wins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumab
 
 
 class Claims(Protocol):
-    """An object with a tool's safety-relevant attributes."""
+    """An object that has a tool's safety attributes."""
 
     needs_approval: bool
     effects: frozenset[str]
@@ -32,7 +32,7 @@ class Claims(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """The rules for a tool's calls: the safety-relevant attributes of `BaseTool`.
+    """The rules for calls to a tool: the safety attributes of `BaseTool`.
 
     The defaults are the most lenient values.
     """
@@ -49,11 +49,11 @@ class Safety:
 
     @property
     def is_repeatable(self) -> bool:
-        """True if a call that may have been made can be repeated without asking."""
+        """True if a call that may already have been made can be repeated without asking."""
         return self.read_only or self.idempotent or self.resumable
 
     def stricter(self, other: Safety) -> Safety:
-        """Combine both, using the stricter value of each attribute."""
+        """Combine the rules with `other`, using the stricter value of each attribute."""
         return Safety(
             needs_approval=self.needs_approval or other.needs_approval,
             effects=self.effects | other.effects,
@@ -69,10 +69,10 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """Read the attributes of a descriptor or tool. A value that should be a bool but is not counts as the stricter one.
+    """Read the safety attributes of a descriptor or tool. A non-boolean value for a flag counts as the stricter value.
 
     A class's `needs_approval`, `effects`, `timeout_s` and `concurrent=False` apply even if an instance is more lenient.
-    The other attributes default to False, so an instance may grant them.
+    The other attributes default to False, so an instance may enable them.
 
     Raises:
         BrokenPluginError: A timeout is not a number of seconds, or `effects` is not a set of strings.
@@ -122,13 +122,13 @@ CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
 
 @dataclass(frozen=True, slots=True)
 class SafetySettings:
-    """A user's settings for a tool. They can only make it stricter, except for `approval="never"`."""
+    """A user's safety settings for a tool. Except for `approval="never"`, they can only make the tool stricter."""
 
     claims: Safety = Safety()
     approval: Approval | None = None
 
     def apply(self, safety: Safety) -> Safety:
-        """Apply these settings to a tool's rules."""
+        """Return a tool's rules with these settings applied."""
         if self is NO_SETTINGS:
             return safety
         result = safety.stricter(self.claims)
@@ -139,7 +139,7 @@ NO_SETTINGS = SafetySettings()
 
 
 class Settable(Protocol):
-    """A tool or toolset. Those classes import this module, so they cannot be named here."""
+    """A tool or toolset. This module cannot import either class, because both import it."""
 
     _settings: SafetySettings
     origin: tuple[Settable, int] | None
@@ -149,7 +149,7 @@ Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:
-    """Return a copy of a tool or toolset with more settings. The original may be in use by other agents."""
+    """Return a copy of a tool or toolset with additional settings. Other agents may be using the original."""
     if settings is NO_SETTINGS:
         return part
     own = part._settings
@@ -162,7 +162,7 @@ def with_settings(part: Part, settings: SafetySettings) -> Part:
 
 
 def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:
-    """Split settings into the core's safety settings and the tool's own.
+    """Split settings into the core's safety settings and the tool's own settings.
 
     Raises:
         ConfigError: A safety setting is not valid.

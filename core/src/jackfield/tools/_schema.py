@@ -1,4 +1,4 @@
-"""Validate tools' JSON Schemas (draft 2020-12), and validate arguments against them."""
+"""Validate the JSON Schemas of tools (draft 2020-12), and validate arguments against these schemas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 def check_tool_name(name: str) -> None:
-    """Raise ConfigError unless every provider accepts the name as a tool name."""
+    """Raise ConfigError unless every provider accepts `name` as a tool name."""
     if not isinstance(name, str):
         raise ConfigError(f"the name of a tool must be a text, not {type(name).__name__}")
     if not _TOOL_NAME.match(name):
@@ -24,8 +24,8 @@ def check_tool_name(name: str) -> None:
 def tool_name_for(label: str, *, prefix: str = "") -> str:
     """Derive a valid tool name from an agent's name. The result is deterministic.
 
-    A label that is valid with the prefix is used unchanged. Otherwise, invalid characters become `_`, and a hash keeps
-    the names of different labels distinct.
+    If the prefix and the label form a valid name, that name is used. Otherwise, invalid characters become `_`, and a
+    hash keeps the names of different labels distinct.
     """
     name = f"{prefix}{label}"
     if _TOOL_NAME.match(name):
@@ -36,10 +36,10 @@ def tool_name_for(label: str, *, prefix: str = "") -> str:
 
 
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
-    """Return parameters as an object's JSON Schema, converting lists in Qwen-Agent's format.
+    """Return parameters as an object's JSON Schema. Lists in Qwen-Agent's format are converted.
 
     Raises:
-        ConfigError: The parameters are neither a schema nor such a list.
+        ConfigError: The parameters are neither a schema nor a list in Qwen-Agent's format.
     """
     if isinstance(parameters, Mapping):
         return parameters
@@ -68,7 +68,7 @@ def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: 
 
 
 class ArgumentChecker:
-    """Validator of arguments against one schema. Creating a checker costs as much as forty checks, so reuse it."""
+    """Validates arguments against a schema. Creating a checker costs as much as forty checks, so reuse it."""
 
     def __init__(self, name: str, schema: Mapping[str, object]) -> None:
         self.schema = schema

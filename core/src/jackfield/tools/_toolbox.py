@@ -1,4 +1,4 @@
-"""Tools that depend on the run, which are made when the run starts and again when they change."""
+"""Tools that depend on the run. They are created when the run starts, and again when they change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jackfield.tools._toolset import Toolset
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A toolset whose tools may change, and the tools that it last returned.
+    """A toolset whose tools may change, with the tools that it returned last.
 
     Attributes:
         toolset: The toolset.
@@ -40,7 +40,7 @@ class Source:
 
 
 def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
-    """List the changing toolsets from which these fixed tools come."""
+    """Return the changing toolsets that provided these fixed tools."""
     sources: dict[int, Source] = {}
     for tool in tools:
         toolset, version = tool.origin or (None, 0)
@@ -52,15 +52,15 @@ def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
 
 @dataclass(slots=True, eq=False)
 class Toolbox:
-    """The tools of one run that come from toolsets that make tools for each run, or that change.
+    """A run's tools from toolsets that create tools for each run or whose tools change.
 
     Attributes:
-        sets: The toolsets that make tools for each run.
-        taken: The names of tools that the agent has in every run.
+        sets: The toolsets that create tools for each run.
+        taken: The names of the agent's fixed tools, which every run has.
         context: The run's context.
         host: The plugin host that resolves names.
         timeout_s: Timeout for each toolset, in seconds. All toolsets run concurrently.
-        sources: The toolsets with fixed tools that may change. Members of `sets` that may change are added.
+        sources: The toolsets with fixed tools that may change. Toolsets from `sets` that may change are added.
     """
 
     sets: Sequence[Toolset]
@@ -72,7 +72,7 @@ class Toolbox:
     _tools: dict[str, BaseTool] | None = field(default=None, init=False)
 
     async def tools(self, report: Callable[[PreparationProgress], None] | None = None) -> dict[str, BaseTool]:
-        """Return the tools by name. Each toolset is asked once.
+        """Return the tools by name. Each toolset is queried only once.
 
         Args:
             report: A function that receives the progress that toolsets report with `context.report`.
@@ -105,10 +105,10 @@ class Toolbox:
         return any(source.has_changed() for source in self.sources)
 
     async def ask_again(self) -> tuple[frozenset[str], dict[str, BaseTool]]:
-        """Ask the changed toolsets for their tools again.
+        """Query the toolsets that have changed for their tools again.
 
         Returns:
-            The names of their previous tools, and their current tools by name.
+            The names of these toolsets' previous tools, and their current tools by name.
 
         Raises:
             ConfigError, PluginError, ToolServiceError: As for `tools`.
@@ -159,7 +159,7 @@ def add_tool(tool: BaseTool, tools: dict[str, BaseTool], taken: Container[str] =
     """Add a tool to `tools` under its name.
 
     Raises:
-        ConfigError: The tool's name is not valid, or already taken.
+        ConfigError: The tool's name is not valid or is already taken.
     """
     check_tool_name(tool.name)
     if tool.name in taken or tool.name in tools:

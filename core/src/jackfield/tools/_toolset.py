@@ -1,7 +1,7 @@
 """Toolsets, which are single entries in an agent's `function_list` that provide several tools.
 
 Fixed tools are the same for every run, so the agent has them from the start. Other tools depend on the run (its user,
-files or language) and are made when it starts.
+files or language) and are created when the run starts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ function. Toolsets can be passed in the same forms; `toolset` creates one from a
 class ToolChanges:
     """Thread-safe counter of changes to a toolset's tools.
 
-    An agent copies a toolset that gets settings. All copies share this counter, so they must also share the object that
-    holds the changing list.
+    Agents copy toolsets to apply settings. All copies share this counter, so they must also share the object that holds
+    the changing list of tools.
     """
 
     def __init__(self) -> None:
@@ -45,16 +45,16 @@ class ToolChanges:
         return self._version
 
     def report(self) -> None:
-        """Report a change. Runs with this toolset ask for its tools again before their next turn."""
+        """Report a change. Runs that use this toolset query its tools again before their next turn."""
         with self._lock:
             self._version += 1
 
 
 class Toolset(Configured, ABC):
-    """Base class of toolsets.
+    """Base class for toolsets.
 
-    Toolsets are created together with their agent, so creating one must be cheap and open nothing. Open resources for a
-    run with `context.resources.get`, which closes them with the run.
+    Toolsets are created together with their agent, so creating a toolset must be cheap and must not open resources. Use
+    `context.resources.get` to open resources for a run. They are closed when the run ends.
 
     Args:
         cfg, settings: The toolset's settings; see `Configured`.
@@ -62,7 +62,8 @@ class Toolset(Configured, ABC):
     Attributes:
         name: The toolset's name in error messages.
         host: The plugin host that resolves other components. If None, the default host is used.
-        effects: The effects of the tools made for a run: any of `network`, `files`, `processes`. None means all.
+        effects: The effects of the tools created for a run: any of `network`, `files` and `processes`. None means all
+            effects.
         origin: See `BaseTool`.
         changes: A counter for toolsets whose tools may change, created in `__init__`. None for other toolsets.
     """
@@ -75,10 +76,10 @@ class Toolset(Configured, ABC):
     origin: tuple[Settable, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """Return the tools that every run has, or None if they depend on the run. An agent calls this method once.
+        """Return the tools that every run has, or None if they depend on the run. Agents call this method once.
 
-        Entries may themselves be toolsets, fixed or made for each run. If `changes` has counted a change since then,
-        runs call `tools_of_run`, whose tools replace these.
+        Entries may themselves be toolsets, fixed or created for each run. After a change is reported to `changes`, runs
+        call `tools_of_run` and replace these tools.
         """
         return None
 
@@ -86,8 +87,8 @@ class Toolset(Configured, ABC):
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
         """Return the tools of one run.
 
-        The method is called when the run starts, and again before a turn if `changes` has counted a change. The new
-        tools then replace the previous ones.
+        This method is called when the run starts, and again before a turn if a change has been reported to `changes`.
+        The new tools then replace the previous ones.
 
         Args:
             context: The run's context: `deps`, `files`, `lang`, `messages`, workspace and resources.
@@ -101,14 +102,14 @@ class Toolset(Configured, ABC):
         context: ToolContext[Any],  # noqa: ARG002 - for overrides
         reported: Sequence[PluginEvent],  # noqa: ARG002
     ) -> Processor | None:
-        """Return a processor for the model requests of one run, for toolsets that change what the model sees.
+        """Return a processor for a run's model requests, for toolsets that change what the model sees.
 
-        The method is called once, after `tools_of_run`, and only for toolsets without fixed tools.
+        This method is called once, after `tools_of_run`, and only for toolsets without fixed tools.
 
         Args:
             context: The run's context, as for `tools_of_run`.
-            reported: Earlier reports of plugins: those before the interruption if the run is resumed, otherwise those
-                of the session's last run.
+            reported: Earlier events from plugins. If the run is resumed, these are the events before the interruption,
+                otherwise the events of the session's last run.
         """
         return None
 
@@ -121,7 +122,7 @@ def toolset(
 ) -> Toolset:
     """Create a toolset from a function that takes a run's context and returns the run's tools.
 
-    Nothing is registered: pass the toolset to an agent.
+    To use the toolset, pass it to an agent.
     """
     if not callable(function):
         raise ConfigError(f"@toolset belongs on a function that returns tools, not on {type(function).__name__}")
@@ -137,7 +138,7 @@ class _FunctionToolset(Toolset):
         self._function = function
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """Call the function, in a worker thread unless it is async."""
+        """Call the function. Unless it is async, it runs in a worker thread."""
         is_async = inspect.iscoroutinefunction(self._function)
         tools: Any = self._function(context) if is_async else await sync.in_worker(self._function, context)
         return cast("Sequence[ToolEntry]", await tools if inspect.isawaitable(tools) else tools)

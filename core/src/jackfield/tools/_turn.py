@@ -21,15 +21,15 @@ _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress
 class Turn:
     """The running calls of one turn.
 
-    A call begins right after its `ToolStarted` has been yielded, so that is always its first event.
+    A call starts right after its `ToolStarted` event has been yielded, so that event is always the call's first.
 
     Args:
         make: A function that makes a call. Its last argument is the start time (`time.perf_counter`).
-        failed: A function that returns the result of a call that raised an error, from the call, the error and the
-            elapsed seconds.
-        refusal: A function that returns the result of a call that may no longer begin, or None if it may. It runs right
-            before each call, outside the tool's timeout.
-        timeout_s: Timeout for tools that set none themselves, in seconds.
+        failed: A function that takes a call, the error that it raised and the elapsed seconds, and returns the call's
+            result.
+        refusal: A function that returns the result of a call that must not start any more, or None if the call may
+            start. The function runs right before each call, outside the tool's timeout.
+        timeout_s: Default timeout for tools that do not set their own, in seconds.
 
     Attributes:
         events: The queue of the calls' events.
@@ -67,7 +67,7 @@ class Turn:
         return report
 
     def start(self, calls: list[ReadyCall]) -> None:
-        """Start all calls that may run concurrently. The others follow one at a time."""
+        """Start all calls that may run concurrently. The other calls follow one at a time."""
         queues: dict[ReadyCall | None, list[ReadyCall]] = {}
         for call in calls:
             queues.setdefault(call if call.safety.concurrent else None, []).append(call)
@@ -81,7 +81,7 @@ class Turn:
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
 
     def begin_soon(self, index: int) -> None:
-        """Begin the call at this position after its `ToolStarted` has been yielded, unless it may no longer run."""
+        """Start the call at this position after its `ToolStarted` has been yielded, unless it must not run any more."""
         queue = self._announced.pop(index, None)
         if queue is not None:
             # A new task takes its first step in the next iteration of the event loop.
@@ -115,11 +115,11 @@ class Turn:
 
     @property
     def is_open(self) -> bool:
-        """True if more events are to come."""
+        """True if there are more events to come."""
         return not (self.events.empty() and not self._announced and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel running calls and wait a few seconds for them to end. No other call begins."""
+        """Cancel running calls and wait a few seconds for them to finish. No further call starts."""
         self._announced.clear()
         running = [task for task in self._tasks if not task.done()]
         for task in running:

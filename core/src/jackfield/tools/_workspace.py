@@ -1,4 +1,4 @@
-"""Folder that confines files whose names come from an untrusted source."""
+"""Directory that confines files whose names come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
 
 
 class Workspace:
-    """The folder for tools' files, created on first use.
+    """The directory for files written by tools. It is created on first use.
 
     Args:
-        root: The folder. Defaults to `$JACKFIELD_WORKSPACE`, or `workspace` in the working directory.
+        root: The directory. Defaults to `$JACKFIELD_WORKSPACE`, or to `workspace` in the working directory.
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
@@ -25,10 +25,10 @@ class Workspace:
         self.root = Path(root or os.environ.get(WORKSPACE_VARIABLE) or "workspace")
 
     def resolve(self, name: str) -> Path:
-        """Return the path of a file inside the folder. The file need not exist.
+        """Return the path of a file inside the workspace. The file need not exist.
 
         Raises:
-            ToolArgumentError: The name leads outside the folder: it is absolute, contains `..` (perhaps
+            ToolArgumentError: The name leads outside the workspace: it is absolute, contains `..` (possibly
                 percent-encoded), or passes through a link.
         """
         _check_name(name)
@@ -46,7 +46,7 @@ class Workspace:
 
 
 def _check_name(name: str) -> None:
-    """Raise ToolArgumentError if the name is invalid in every folder."""
+    """Raise ToolArgumentError if the name is invalid in any directory."""
     decoded = unquote(name)
     if "\0" in decoded or not decoded.strip():
         raise ToolArgumentError(f"{name!r} is not a valid file name")
@@ -60,10 +60,10 @@ def _leads_outside(name: str) -> bool:
 
 
 def _is_link(path: Path) -> bool:
-    """Return True if a resolved path is still a link, which newer Python versions return for a link to itself.
+    """Return True if a resolved path is still a link. Newer Python versions return such a path for a link to itself.
 
     Raises:
-        OSError: No file can have this path, because it is too long or leads through such a link.
+        OSError: No file can have this path, because the path is too long or leads through a link to itself.
     """
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
