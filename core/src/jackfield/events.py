@@ -1,12 +1,12 @@
-"""Events of a model's answer and of an agent's run, in the order in which they happen.
+"""Events of a model's answer and an agent's run, in the order in which they occur.
 
-Everything a person sees (growing text, a list of messages, a web page) is a fold over events. Events are frozen. Use
-`match` on their class to read them.
+Everything that a person sees (growing text, a list of messages, a web page) is a fold over events. Events are frozen.
+To read them, use `match` on their class.
 
-Each class declares how its events are handled, so no other module needs a list of classes:
+Each event class declares how its events are handled, so no other module needs a list of classes:
 
 - `is_delta`: the event is a fragment of the model's answer. If the attempt fails, `StreamReset` withdraws it.
-- `is_note`: the event only informs people, and does not change the run. Its recording may wait for the next step.
+- `is_note`: the event only informs people and does not change the run. It may be recorded later, with the next step.
 - `is_recorded`: the event becomes part of the run's record.
 """
 
@@ -49,8 +49,8 @@ class FunctionCallDelta:
 
     Attributes:
         index: The call's position in the answer, starting at 0. Fragments of several calls may be interleaved.
-        id: The call's id, carried by any one of its deltas, and '' on the others.
-        name: The tool's complete name, carried by any one of the deltas, and '' on the others.
+        id: The call's id in one of the call's deltas, '' in all others.
+        name: The tool's complete name in one of the call's deltas, '' in all others.
         arguments: More of the arguments' JSON text.
     """
 
@@ -77,7 +77,7 @@ class MediaDelta:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """The usage of the answer so far. The last such event counts."""
+    """The usage of the answer so far. Only the last such event counts."""
 
     is_delta = False
     is_note = False
@@ -91,13 +91,14 @@ class ModelFinished:
     """The answer is complete. A model sends this event exactly once, at the end.
 
     Attributes:
-        reason: The reason why the answer ended, in the same terms for all providers.
+        reason: The reason why the answer ended, using the same terms for all providers.
         model: The provider's name for the model that answered.
         response_id: The provider's id for the answer.
         created: The time of the answer, as a Unix timestamp in seconds.
-        data: Data that the backend needs back with this answer in later requests. It is opaque to all other code.
-        provider_reason: The provider's own term for the reason, or ''. Use it for display and logs; programs should
-            compare `reason`.
+        data: Data that the backend needs in later requests that include this answer. The data is opaque to all other
+            code.
+        provider_reason: The provider's own term for the reason, or ''. Use this value for display and logging only. To
+            compare reasons, use `reason`.
     """
 
     is_delta = False
@@ -113,13 +114,13 @@ class ModelFinished:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the answer was cut off, in which case its last call may be incomplete."""
+        """True if the answer was cut off. Its last call may then be incomplete."""
         return self.reason not in ("stop", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """An attempt failed, and another one follows after `delay_s` seconds."""
+    """An attempt failed and will be retried after `delay_s` seconds."""
 
     is_delta = False
     is_note = True
@@ -132,7 +133,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """The answer starts over. Discard everything received of it so far."""
+    """The answer starts over. Discard everything received so far for this answer."""
 
     is_delta = False
     is_note = False
@@ -157,13 +158,13 @@ class HistoryTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class PreparationProgress:
-    """Progress of the preparations for an answer, such as reading and indexing documents, or starting servers.
+    """Progress of the preparations for an answer, such as indexing documents or starting servers.
 
     Attributes:
-        step: A description of the work, for people: `reading files`.
+        step: A description of the work for people, such as `reading files`.
         done: The number of finished items.
         total: The total number of items, or 0 if unknown.
-        item: The current item, such as a file name, or '' if it has no name.
+        item: The current item, such as a file name, or '' if the item has no name.
     """
 
     is_delta = False
@@ -177,7 +178,7 @@ class PreparationProgress:
 
     @property
     def text(self) -> str:
-        """The progress in one line: `reading files: 3 of 400, report.pdf`."""
+        """The progress in one line, such as `reading files: 3 of 400, report.pdf`."""
         count = f"{self.done} of {self.total}" if self.total else ""
         details = ", ".join(part for part in (count, self.item) if part)
         return f"{self.step}: {details}" if details else self.step
@@ -185,9 +186,9 @@ class PreparationProgress:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """A plugin's report for which no event class exists.
+    """An event from a plugin, for use where no event class fits.
 
-    `name` starts with the name of the plugin's distribution. The text in `data["note"]` is displayed unchanged.
+    `name` starts with the plugin's distribution name. The text in `data["note"]` is displayed unchanged.
     """
 
     is_delta = False
@@ -230,7 +231,7 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins with these messages."""
+    """A run starts with these messages."""
 
     is_delta = False
     is_note = False
@@ -241,7 +242,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The agent is about to ask its model. `turn` counts from 1."""
+    """The agent is about to call its model. `turn` counts from 1."""
 
     is_delta = False
     is_note = False
@@ -252,7 +253,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call begins. `index` is its position among the calls of the turn, starting at 0."""
+    """A tool call starts. `index` is its position among the turn's calls, counted from 0."""
 
     is_delta = False
     is_note = False
@@ -282,11 +283,11 @@ class ToolFinished:
 
     Attributes:
         message: The `function` message for the model.
-        seconds: The duration of the call.
+        seconds: The duration of the call, in seconds.
         error: The kind of failure, or '' on success. The message's text explains the failure to the model.
         metadata: Details for people but not for the model, such as the sandbox that ran the code. `still_running` is
-            True for a call that timed out and could not be stopped. `traceback` is the full text of an error that was
-            not written for the model. `notes` are an error's notes (`error.add_note`).
+            True if the call timed out and could not be stopped. `traceback` is the full text of an error that was not
+            written for the model. `notes` contains an error's notes (`error.add_note`).
     """
 
     is_delta = False
@@ -303,14 +304,14 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """These calls need approval. The run ends with `approval_needed`, and continues with `resume`.
+    """These calls need approval. The run ends with `approval_needed`; use `resume` to continue it.
 
     Attributes:
         calls: The calls as the model wrote them.
-        call_ids: The ids of the calls, in the same order. `resume={call id: True}` approves a call.
-        in_doubt: The ids of calls that were running when the program ended, and may have taken effect.
-        agents: The agents that make the calls, in the same order, if some are subagents: '' for the agent itself,
-            `helper`, or `helper/clerk` for an agent called by `helper`.
+        call_ids: The ids of the calls, in the same order. To approve a call, pass `resume={call id: True}`.
+        in_doubt: The ids of calls that were running when the program exited and may have taken effect.
+        agents: The agents that make the calls, in the same order, if any of them are subagents. The agent itself is '',
+            its subagents are called, for example, `helper`, and an agent called by `helper` is `helper/clerk`.
     """
 
     is_delta = False
@@ -325,15 +326,15 @@ class ApprovalNeeded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecided:
-    """A call was approved or denied, for the record. Calls that need no approval produce no such event.
+    """A call was approved or denied. Calls that need no approval produce no such event.
 
     Attributes:
-        call: The call as it will be made. If a rule decided, the call as the model wrote it.
+        call: The call as it will be made or, if a rule made the decision, as the model wrote it.
         allowed: True if the call will be made.
-        by: The origin of the decision: `approve` (the approval function), `resume` (a decision about a paused run),
+        by: The source of the decision: `approve` (the approval function), `resume` (a decision passed to a paused run),
             `read_only` or `allow_listed` (the agent's rule), `forbid` (the agent's forbidden effects), or `nobody` (the
             run has no approval function).
-        reason: The reason why the call was denied, written for the model, or '' if it was allowed.
+        reason: The reason why the call was denied, written for the model, or '' if the call was allowed.
     """
 
     is_delta = False
@@ -349,7 +350,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class HandedOff:
-    """The agent `to` takes over the conversation, in the same run and within the same limits."""
+    """The agent `to` takes over the conversation within the same run and the same limits."""
 
     is_delta = False
     is_note = False
@@ -361,7 +362,7 @@ class HandedOff:
 
 @dataclass(frozen=True, slots=True)
 class ResponseReplaced:
-    """The run's whole response so far, from agents that yield lists of messages instead of deltas."""
+    """The run's entire response so far, from agents that yield lists of messages instead of deltas."""
 
     is_delta = False
     is_note = False
@@ -389,7 +390,7 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run ended normally or at a limit. `usage` is the total of all its turns."""
+    """The run ended normally or at a limit. `usage` is the total usage of all its turns."""
 
     is_delta = False
     is_note = False
@@ -404,7 +405,7 @@ class RunFinished:
 class RunFailed:
     """The run ended with an error, which is raised after this event.
 
-    If a run is abandoned before it ends, only observers see this event, and `kind` is `GeneratorExit` or
+    If a run is abandoned before it ends, only observers receive this event, and `kind` is `GeneratorExit` or
     `CancelledError`.
     """
 
@@ -433,10 +434,10 @@ AgentEvent: TypeAlias = (
 
 
 class RunEvent(NamedTuple):
-    """An event with its run id, its number in the run (1, 2, 3 …), its agent and its depth.
+    """An event, with its run's id, its number in the run (1, 2, 3 …), its agent and its depth.
 
-    `depth` is 0 for the agent that the caller asked, 1 for its subagents, and so on. Each subagent has its own run,
-    with its own id and numbers. Its events appear among those of the run that waits for it.
+    `depth` is 0 for the top-level agent, 1 for its subagents, and so on. Each subagent has its own run
+    with its own id and event numbers. The subagent's events are interleaved with those of its parent run.
     """
 
     # A named tuple, because each delta needs one, and a frozen dataclass takes three times as long to create.

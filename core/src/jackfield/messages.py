@@ -1,7 +1,7 @@
 """Messages, their content, and the usage of answers.
 
-Messages are values: Jackfield never changes one, but creates a new one. Since many callers store histories as JSON,
-plain dicts are accepted wherever messages are, and messages can be dumped to dicts.
+Messages are immutable values: instead of changing a message, Jackfield creates a new one. Because many callers store
+histories as JSON, plain dicts are accepted wherever messages are, and messages can be dumped to dicts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class DictCompatibleModel(BaseModel):
         return key in type(self).model_fields and getattr(self, str(key)) is not None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a field, or `default` if it is missing, None or empty."""
+        """Return a field's value, or `default` if the field is missing, None or empty."""
         return getattr(self, key, default) or default
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class DictCompatibleModel(BaseModel):
 
 
 def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
-    """Describe the innermost problem and its field's path, but not the value, which may be long or secret."""
+    """Describe the innermost problem and the path of its field. Leave out the value, which may be long or secret."""
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
@@ -140,7 +140,7 @@ def _shorten_data(data: str, prefix: str) -> str:
 class FunctionCall(DictCompatibleModel):
     """A tool call: the tool's name, and the arguments as the JSON text that the model wrote.
 
-    The text may be incomplete (while streaming) or malformed, in which case `get_parsed_arguments` raises an error.
+    The text may be malformed, or incomplete while the answer is streaming. `get_parsed_arguments` then raises an error.
     """
 
     name: str = Field(min_length=1)
@@ -177,7 +177,7 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
         arguments: A dict, or JSON text. Empty text yields an empty dict.
 
     Raises:
-        ToolArgumentError: The arguments are not a JSON object. If the text is not JSON at all, the error has a cause.
+        ToolArgumentError: The arguments are not a JSON object. If the text is not valid JSON, the error has a cause.
     """
     try:
         value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
@@ -189,9 +189,10 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
 
 
 class ContentItem(DictCompatibleModel):
-    """One item of a message's content, with exactly one of text, image, file, audio and video set.
+    """One item of a message's content. Exactly one of text, image, file, audio and video is set.
 
-    Media are URLs, paths or `data:` URIs. Audio can also be a dict in OpenAI's format, and video a list of frames.
+    Media are URLs, paths or `data:` URIs. Audio can also be a dict in OpenAI's format. Video can also be a list of
+    frames.
     """
 
     text: str | None = None
@@ -215,7 +216,7 @@ class ContentItem(DictCompatibleModel):
 
     @property
     def type(self) -> ItemKind:
-        """The item's kind, which is the name of the field that is set."""
+        """The item's kind: the name of the field that is set."""
         return self.get_type_and_value()[0]
 
     @property
@@ -236,7 +237,7 @@ class ContentItem(DictCompatibleModel):
         return self.type in ("image", "audio", "video")
 
     def get_file_extension(self) -> str:
-        """Return the lower-case extension of a path or URL, without the dot, or '' for anything else."""
+        """Return the lower-case extension of a path or URL, without the dot, or '' for any other content."""
         kind, value = self.get_type_and_value()
         if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
             return ""
@@ -254,7 +255,7 @@ def basename_of(location: str) -> str:
 
 
 def name_in_file(name: str, part: str) -> str:
-    """Return the display name of a file inside another, such as `mail.eml › scans.zip › a.pdf`.
+    """Return the display name of a file inside another file, such as `mail.eml › scans.zip › a.pdf`.
 
     If `part` is empty, return `name`.
     """
@@ -262,7 +263,7 @@ def name_in_file(name: str, part: str) -> str:
 
 
 def _path_and_host(location: str) -> tuple[str, str]:
-    """Return a URL's path and host. For any other text, return the text with forward slashes, and ''."""
+    """Return a URL's path and host. For text that is not a URL, return the text with forward slashes, and ''."""
     try:
         parts = urlsplit(location)
     except ValueError:  # starts like a URL, but is not a valid one
@@ -278,9 +279,9 @@ def _with_slashes(path: str) -> str:
 
 
 class Origin(BaseModel):
-    """The backend that wrote a message, and data that only this backend needs back.
+    """The backend that wrote a message, plus data that only this backend needs in later requests.
 
-    `data` is opaque, such as a signature of a model's reasoning. Other backends ignore it.
+    `data` is opaque: for example, a signature of a model's reasoning. Other backends ignore it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -291,11 +292,11 @@ class Origin(BaseModel):
 
 
 class Message(DictCompatibleModel):
-    """A message of a conversation.
+    """A message in a conversation.
 
-    Each tool call by a model is a separate assistant message, and its result is a `function` message with the tool's
-    name. `extra["function_id"]` links the two, and `extra["error"]` is the kind of failure if the call failed. Callers
-    may store their own data in `extra`, which no backend sends.
+    Each tool call by a model is a separate assistant message. The result of the call is a `function` message with the
+    tool's name. `extra["function_id"]` links the two messages, and `extra["error"]` is the kind of failure if the call
+    failed. Callers may store their own data in `extra`; backends never send it.
     """
 
     role: Role
@@ -343,20 +344,20 @@ class Message(DictCompatibleModel):
 
     @property
     def items(self) -> list[ContentItem]:
-        """The content as a list of items, empty if there is no content."""
+        """The content as a list of items. The list is empty if there is no content."""
         if isinstance(self.content, str):
             return [ContentItem(text=self.content)] if self.content else []
         return self.content
 
     @property
     def function_id(self) -> str | None:
-        """The id that links a call and its result, or None."""
+        """The id that links a call to its result, or None."""
         value = (self.extra or {}).get("function_id")
         return None if value is None else str(value)
 
     @property
     def error(self) -> str:
-        """The kind of failure, if the message is the result of a failed call.
+        """The kind of failure if the message is the result of a failed call.
 
         The value is '' if the call succeeded or the kind is unknown.
         """
@@ -368,13 +369,13 @@ class Message(DictCompatibleModel):
         return not isinstance(self.content, str) and any(item.text is None for item in self.content)
 
     def get_text_content(self) -> str:
-        """Return the content's text. Several text items are joined by newlines."""
+        """Return the content's text. Multiple text items are joined with newlines."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text is not None)
 
     def replace(self, **changes: Any) -> Message:
-        """Return a new message with the given fields changed. All other fields stay the same, including ids."""
+        """Return a new message with the given fields changed. All other fields, including ids, stay the same."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Message(**{**fields, **changes})
 
@@ -427,10 +428,12 @@ def as_message(value: MessageLike) -> Message:
 
 
 def as_messages(values: Messages) -> tuple[Message, ...]:
-    """Convert text (as a user message), a message or dict, or several of them to a tuple of messages.
+    """Convert text, a message or dict, or a sequence of messages or dicts to a tuple of messages.
+
+    Text becomes a user message.
 
     Dicts may also be in OpenAI's format: a `tool` message becomes a `function` message, a `developer` message becomes a
-    system message, and each entry of `tool_calls` becomes a message of its own. Ids are preserved.
+    system message, and each entry in `tool_calls` becomes a separate message. Ids are preserved.
 
     Raises:
         InvalidMessageError: `values` has another type, or a message is not valid. The error names the key and, if there
@@ -481,7 +484,7 @@ def _read_question(text: str) -> Message:
 
 
 def want_dicts(values: Messages) -> bool:
-    """Return True if `values` is a dict or a non-empty list of dicts, in which case the caller gets dicts back."""
+    """Return True if `values` is a dict or a non-empty list of dicts. The caller then receives dicts in return."""
     if not isinstance(values, _LISTS):
         if isinstance(values, str | Message | Mapping):
             return isinstance(values, Mapping)
@@ -535,7 +538,7 @@ def _without_beginning(content: str | list[ContentItem], text: str) -> str | lis
 
 
 class Usage(DictCompatibleModel):
-    """Tokens used by answers, and their cost. `cost` is None if the price is unknown, and never an estimate."""
+    """Tokens used by answers, and their cost. `cost` is None if the price is unknown. It is never an estimate."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
@@ -561,9 +564,9 @@ class Usage(DictCompatibleModel):
         return self
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum. Its cost is unknown if either cost is, or if the currencies differ.
+        """Return the sum. The total cost is unknown if either cost is unknown or if the currencies differ.
 
-        Empty usage adds nothing, so sums can start with it.
+        Empty usage adds nothing, so it can be the start value of a sum.
         """
         if other._is_empty:
             return self
@@ -590,8 +593,8 @@ class Usage(DictCompatibleModel):
 class ModelResponse(DictCompatibleModel):
     """One complete answer from a model.
 
-    `created` is a Unix timestamp in seconds, and `provider_reason` is the provider's own name for `finish_reason`.
-    `warnings` has one line for each attached file that was sent only by name.
+    `created` is a Unix timestamp in seconds. `provider_reason` is the provider's own term for `finish_reason`.
+    `warnings` contains one line for each attached file of which only the name was sent.
     """
 
     messages: list[Message] = Field(default_factory=list)

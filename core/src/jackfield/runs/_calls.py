@@ -1,4 +1,4 @@
-"""Open calls, which are calls without a result at the end of a history."""
+"""Pending calls: the calls at the end of a history that have no result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jackfield.tools._plan import PlannedCall
 def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     """Return the calls at the end of a history that have no result yet, each with a unique id.
 
-    Only the last turn counts, because earlier turns may use the same ids.
+    Only calls of the last turn are returned, because earlier turns may use the same ids.
     """
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
@@ -32,7 +32,7 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
 
 
 def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
-    """Return an id for each call: its own, or a new one if it is missing or an earlier call has it."""
+    """Return an id for each call: the call's own id, or a new one if it has none or shares it with an earlier call."""
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     own: dict[str, None] = {}
     for one in given:
@@ -41,16 +41,16 @@ def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[
 
 
 def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
-    """Return the start of the consecutive messages with this role that end before index `end`."""
+    """Return the start index of the consecutive messages with this role that end just before `end`."""
     while end and history[end - 1].role == role:
         end -= 1
     return end
 
 
 def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
-    """Return the history with a result for each open call, because all providers reject open calls.
+    """Return the history with a result for each pending call, because all providers reject pending calls.
 
-    A history does not show if an open call was made, so the result says that it may have been.
+    A history does not show whether a pending call was made, so the result says that it may have been.
     """
     closing = [
         Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})

@@ -1,4 +1,4 @@
-"""Check if a run has reached its limits."""
+"""Check whether a run has reached its limits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jackfield.messages import Usage
 
 
 def is_shared(limits: Limits) -> bool:
-    """Return True if any limit covers nested runs, whose usage must then be counted live. Turns and time do not."""
+    """Return True if any limit other than turns and time is set. The usage of nested runs must then be counted live."""
     return limits.tool_calls is not None or limits.tokens is not None or limits.cost is not None
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """Return the limit that forbids another model request, or None.
+    """Return the limit that prevents another model request, or None.
 
     Raises:
         ConfigError: A cost limit is set, but the price of the usage is unknown or in another currency.
@@ -28,7 +28,7 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
 
 
 def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """Return the token or cost limit that forbids another request in a tree of agents, or None.
+    """Return the token or cost limit that prevents another request in a tree of agents, or None.
 
     Raises:
         ConfigError: As for `limit_reached`.

@@ -1,4 +1,4 @@
-"""Observers, which see every event of a run but cannot change any of them."""
+"""Observers, which receive every event of a run but cannot change any events."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ _log = logging.getLogger("jackfield.observers")
 
 
 class Observer(StatesSecrets, ABC):
-    """Base class of observers. Several runs may be active at once, so store a run's data by `event.run_id`."""
+    """Base class for observers. Several runs may be active at once, so key each run's data by `event.run_id`."""
 
     name: ClassVar[str]
 
     def prepare(self, agent: object) -> None:
-        """Prepare for an agent's run before its first event, for example by collecting the secrets to hide.
+        """Prepare for an agent's run before its first event. For example, collect the secrets to hide.
 
         This method is called for each run, possibly from several threads, and must not block.
         """
 
     @abstractmethod
     def observe(self, event: RunEvent) -> None:
-        """Handle one event. The run waits for this method, which must neither block nor change the event."""
+        """Handle one event. The run waits for this method, so it must not block. It must not change the event."""
 
     def observe_request(self, run_id: str, request: ChatRequest) -> None:
-        """Handle a request to the model before the model's processors receive it. This method must not block either.
+        """Handle a request to the model before the model's processors receive it. This method must not block.
 
-        The request follows `TurnStarted`. Requests that a processor makes itself, such as fallbacks, are not shown.
+        The request follows `TurnStarted`. Requests made by processors, such as fallbacks, are not shown.
         """
 
     def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - for overrides
         """Return a context manager for a unit of a run's work, such as a trace span, or None.
 
-        The context is entered and exited in the same task or thread, so it may set context variables, which also reach
-        the threads and tasks that the work starts. For a run, a context is created, entered and exited for each event,
-        because the reader of the run must stay outside. Only the later fragments of an answer are awaited outside. If
-        all observers return None after `RunStarted`, they are not asked again. `ToolStarted` may arrive shortly after
-        the call has begun.
+        The context is entered and exited in the same task or thread, so it may set context variables. These also reach
+        the threads and tasks that the work starts. For a run, a new context is created, entered and exited for each
+        event, because the code that reads the events must stay outside. The later fragments of an answer are read
+        without a context. If all observers return None after `RunStarted`, this method is not called again.
+        `ToolStarted` may arrive shortly after the call has started.
         """
         return None
 
     def headers(self) -> Mapping[str, str]:
-        """Return headers to add to an HTTP request of the current work. Called inside its context."""
+        """Return headers to add to HTTP requests made by the current work. This method is called inside its context."""
         return {}
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002
@@ -69,11 +69,11 @@ class Observer(StatesSecrets, ABC):
         return {}
 
     def resume(self, run_id: str, trace: Mapping[str, str]) -> None:
-        """Receive the original trace of a run that is resumed, possibly one that started in another process.
+        """Receive the original trace of a resumed run, which may have started in another process.
 
-        If the record has a trace, this method is called between `prepare` and `RunStarted`, in the same thread. It
-        receives the trace of the observer with the same name and position, or else the first one. A forked run starts
-        with the trace of its original.
+        If the record has a trace, this method is called between `prepare` and `RunStarted`, in the same thread. The
+        trace is that of the observer with the same name and position, or the first trace if there is none. A forked run
+        starts with the original run's trace.
         """
 
 
@@ -81,7 +81,7 @@ _ObserverContext: TypeAlias = tuple[Observer, AbstractContextManager[object]]
 
 
 class Observers(StatesSecrets):
-    """The observers of one agent. Their errors are logged and do not affect the run.
+    """An agent's observers. Errors in observers are logged and do not affect the run.
 
     After three errors, an observer receives no more events.
     """
@@ -103,9 +103,9 @@ class Observers(StatesSecrets):
         return frozenset(observer.name for observer in self._active)
 
     def prepare(self, agent: object, run_id: str = "", trace: Mapping[str, str] | None = None) -> None:
-        """Prepare all observers for a run of an agent. If a trace is passed, the run is resumed.
+        """Prepare all observers for an agent's run. Passing a trace means that the run is resumed.
 
-        Each observer receives its own trace, or the first one if the record does not contain its own.
+        Each observer receives its own trace, or the first trace if the record does not contain the observer's own.
         """
         for observer in self._active:
             try:
@@ -124,7 +124,7 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def _overriding(self, *methods: str) -> tuple[Observer, ...]:
-        """Return the active observers that override any of these methods. Most override none."""
+        """Return the active observers that override any of these methods."""
         return tuple(
             one
             for one in self._active
@@ -152,7 +152,10 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def surround_events(self, events: AsyncIterator[T], run_id: str, session: str) -> SurroundedEvents[T] | None:
-        """Return a run's events, with its work inside the observers' contexts, or None if there are no contexts."""
+        """Wrap a run's events so that its work happens inside the observers' contexts.
+
+        Return None if there are none.
+        """
         if not self._surrounding:
             return None
         work = Work(kind="run", run_id=run_id, facts={"session": session})
@@ -203,7 +206,7 @@ class Observers(StatesSecrets):
     def trace_of(self, run_id: str) -> Mapping[str, str]:
         """Return the traces of a run that has started, or an empty dict if no observer has a trace.
 
-        The headers of the first observer with a trace keep their names. Those of other observers get a prefix.
+        The headers of the first observer with a trace keep their names. The headers of other observers get a prefix.
         """
         traces: dict[str, str] = {}
         for observer in self._active:
@@ -230,7 +233,7 @@ class Observers(StatesSecrets):
 
 
 def _prefixes_of(observers: Sequence[Observer]) -> dict[Observer, str]:
-    """Map each observer to a prefix that is stable across processes: its name, and its position among equal names."""
+    """Map each observer to a prefix that is the same in all processes: its name and its position among equal names."""
     counts: Counter[str] = Counter()
     prefixes: dict[Observer, str] = {}
     for observer in observers:
@@ -248,10 +251,10 @@ NO_OBSERVERS = Observers()
 
 
 class SurroundedEvents(AsyncIterator[T]):
-    """Events whose production runs inside observers' contexts, while their reader stays outside.
+    """Iterator that produces events inside the observers' contexts, while the code that reads them stays outside.
 
-    The later fragments of an answer start no work, so they are awaited outside. Entering the contexts would cost a
-    tenth of their time.
+    The later fragments of an answer do not start any work, so they are awaited outside. Entering the contexts for each
+    fragment would add a tenth to the time.
     """
 
     def __init__(self, events: AsyncIterator[T], observers: Observers, work: Work) -> None:
@@ -273,7 +276,7 @@ class SurroundedEvents(AsyncIterator[T]):
             )
 
     async def aclose(self) -> None:
-        """Close the events inside the same contexts."""
+        """Close the event stream inside the same contexts."""
         close = getattr(self._events, "aclose", None)
         if close is not None:
             await self._inside(close())
@@ -284,7 +287,7 @@ class SurroundedEvents(AsyncIterator[T]):
 
 
 def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:
-    """Load the named observers and those that the settings enable.
+    """Load the named observers and the observers that the settings enable.
 
     Raises:
         ConfigError: An observer's settings are not valid.

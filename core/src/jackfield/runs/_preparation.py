@@ -21,13 +21,15 @@ _log = logging.getLogger(__name__)
 
 
 class Preparation(Generic[T]):
-    """Work before a turn, whose progress becomes events of the run. Cancellation or the time limit ends it at once.
+    """Work that precedes a turn and reports its progress as events.
 
-    Use `Run.prepare` to create it. Work that does not end soon after it is cancelled is abandoned, so it must not hold
-    anything that the next run needs.
+    Cancellation or the time limit stops it immediately.
+
+    Create instances with `Run.prepare`. Work that does not finish soon after it is cancelled is abandoned, so it must
+    not hold anything that the next run needs.
 
     Args:
-        work: The work, as a function that takes a callback for its progress.
+        work: A function that does the work. It takes a callback for reporting progress.
         guard: `Run.guarded` of the waiting run.
     """
 
@@ -44,16 +46,16 @@ class Preparation(Generic[T]):
 
     @property
     def result(self) -> T:
-        """The result of the work, available once `events` has ended."""
+        """The result of the work. It is available once `events` is exhausted."""
         if not self._outcome:
             raise RuntimeError("the preparation has no result yet: iterate over its events to their end")
         return self._outcome[0]
 
     async def events(self) -> AsyncIterator[PreparationProgress]:
-        """Do the work, and yield its progress. A slow consumer receives only the latest progress of each step.
+        """Do the work and yield its progress. A slow consumer receives only the latest progress of each step.
 
         Raises:
-            Interrupted: The run was cancelled, or its time is up.
+            Interrupted: The run was cancelled or reached its time limit.
             Exception: The work failed.
         """
         async with closing(self._guard(self._progress())) as events:

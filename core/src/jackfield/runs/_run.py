@@ -1,4 +1,4 @@
-"""Agent runs and their parent runs, and the protocols of everything that takes part in them."""
+"""Agent runs and their parent runs, and the protocols for the objects that take part in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Event = ModelEvent | AgentEvent | RunEvent
 
 
 class AgentLike(Protocol[DepsIn_contra]):
-    """Interface of agents, for runs and other agents. `Agent` implements it."""
+    """Protocol for agents, as seen by runs and other agents. `Agent` implements it."""
 
     @property
     def name(self) -> str | None: ...
@@ -109,11 +109,11 @@ class AgentLike(Protocol[DepsIn_contra]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """The state of a run before a turn, for model options that depend on it.
+    """The state of a run before a turn. Model options can depend on it.
 
     Attributes:
         turn: The number of the turn, starting at 1.
-        messages: The conversation so far, as the model is about to receive it, oldest message first.
+        messages: The conversation so far, as the model will receive it, oldest message first.
         tool_calls: The number of tool calls so far.
         usage: The usage so far.
     """
@@ -132,13 +132,13 @@ HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """An agent that another agent can hand the conversation over to.
+    """An agent to which another agent can hand over the conversation.
 
     Attributes:
         agent: The agent that takes over. It must have a name and a description.
-        history: The part of the conversation that the agent receives: `all`, only the last `question`, or the result of
-            a function. The history of the run's result is always complete.
-        tool_name: The name of the tool for the hand-off. Defaults to `transfer_to_` plus the agent's name.
+        history: The part of the conversation that the agent receives: `all`, only the last `question`, or the return
+            value of a function. The history in the run's result is always complete.
+        tool_name: The name of the hand-off tool. Defaults to `transfer_to_` plus the agent's name.
     """
 
     METADATA_KEY: ClassVar[str] = HANDED_TO
@@ -160,9 +160,9 @@ class Part:
 
     Attributes:
         agent: The agent's name.
-        by_handoff: True if another agent's model handed over to this agent. False if it was the agent's turn.
-        start: The agent's progress: its messages, its model's turns, and the calls in doubt.
-        answers: Decisions about open calls, by call id. Only the last part has any.
+        by_handoff: True if another agent's model handed over to this agent, False if it was this agent's turn anyway.
+        start: The agent's progress: its messages, the number of its turns, and the calls in doubt.
+        answers: Decisions about pending calls, keyed by call id. Only the last part has any.
     """
 
     agent: str
@@ -183,24 +183,24 @@ class Recorded(Protocol):
 
 
 class Recorder(Protocol):
-    """Recorder for the runs of one agent, or for the run started at one position of another run."""
+    """Records the runs of one agent, or the run started at one position in another run."""
 
     async def load(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
         """Return the recorded progress of a run, or None for a new run.
 
         Args:
-            run_id: A run in the store. None for a new run, or a nested run of a recorded run.
+            run_id: The id of a run in the store, or None for a new run or a nested run of a recorded run.
             messages: The run's initial messages. An interrupted nested run must start with the same messages.
         """
 
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None, /
     ) -> AsyncIterator[Event]:
-        """Yield the events of a run, writing each step before its events are yielded.
+        """Yield the events of a run. Each step is written before its events are yielded.
 
         Args:
             events_of: A function that returns a run's events.
-            run: The run. Its `record` is set here.
+            run: The run. This method sets its `record`.
             recorded: The value that `load` returned for this run.
         """
 
@@ -209,66 +209,66 @@ class Record(Protocol):
     """The record of a run in progress. The run's events are recorded automatically."""
 
     async def added(self, messages: Sequence[Message]) -> None:
-        """Record messages written neither by the model nor by a tool."""
+        """Record messages that neither the model nor a tool wrote."""
 
     async def before_call(self) -> str:
-        """Return the reason why no call may be made, or '' if this process still holds the run."""
+        """Return the reason why calls must not be made, or '' if this process still holds the run's lock."""
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
-        """Record the results of calls that ended while the run was being stopped."""
+        """Record the results of calls that finished while the run was being stopped."""
 
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
     ) -> Recorder:
-        """Return the recorder for a subagent called at a position of the run.
+        """Return the recorder for a subagent called at a position in the run.
 
         Args:
             agent: The subagent's name.
-            place: The name of the position, unique within the run and independent of the question.
-            call_id: The tool call that runs the subagent, or '' if the agent kind itself does.
-            answers: Decisions about calls of this turn, by call id.
+            place: The name of the position. It must be unique within the run and must not depend on the question.
+            call_id: The id of the tool call that runs the subagent, or '' if the agent kind runs it directly.
+            answers: Decisions about calls in this turn, keyed by call id.
             resumable: True if the agent can resume an interrupted run.
         """
 
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """The usage counted for all runs below a run, shared by all parts of the run."""
+    """The total usage of all nested runs below a run. All parts of the run share it."""
 
     spent: Spent = Spent()  # noqa: RUF009 - frozen, and sums never return it or its usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run: the request, its initial state, and its services. Use `dataclasses.replace` to create a changed copy.
+    """A run: its request, its initial state and its services. Use `dataclasses.replace` to create a modified copy.
 
     Attributes:
         id: The run's id.
         agent: The agent that runs.
-        messages: The run's initial messages: the caller's, plus the agent's system message.
-        asked: Only the caller's messages, from which another agent would start.
-        lang: The language of text that the agent adds.
+        messages: The run's initial messages: the caller's messages, plus the agent's system message.
+        asked: Only the caller's messages. Another agent would start from these.
+        lang: The language for text that the agent adds.
         limits: The run's limits.
         config: Model options from the agent and the caller, which override the model's own.
-        caller_config: The caller's options, or a function that returns the options for each turn. They also apply to
-            agents that take over the run.
-        approve: A function that decides about calls that need approval, replacing the agent's own.
+        caller_config: The caller's options, or a function that returns the options for each turn. These options also
+            apply to agents that take over the run.
+        approve: A function that approves or denies calls that need approval. It replaces the agent's own.
         ask: A function that answers questions raised during calls if there is no approval function. Calls that need
             approval still pause the run.
-        rules: The rules of parent agents, which apply in addition to the agent's own.
-        resume: True to run the calls without results at the end of `messages`.
-        answers: Decisions about these calls, by call id.
-        session: The conversation in the agent's store to which the run belongs.
+        rules: The rules of parent agents. They apply in addition to the agent's own rules.
+        resume: True to run the pending calls at the end of `messages`.
+        answers: Decisions about the pending calls, keyed by call id.
+        session: The run's conversation in the agent's store.
         options: Options specific to the agent kind.
-        parent: The run that waits for this one, or None if the caller started it.
-        path: The agents that had the conversation earlier in this run.
-        start: The run's initial state. For a new run, it is empty except for the usage so far.
+        parent: The parent run, which waits for this one, or None if the caller started the run.
+        path: The agents that held the conversation earlier in this run.
+        start: The run's initial state. For a new run, this is empty except for the usage so far.
         later_parts: The parts of other agents in an interrupted run, in order. `run_as` takes the next one.
         context: The context for the run's tools.
-        toolbox: The tools made for this run, for `make_loop`, or None if the agent has no such tools.
-        ends_in_data: True if the answer is structured data, not text for people.
+        toolbox: The tools created for this run, to pass to `make_loop`, or None if the agent has no such tools.
+        ends_in_data: True if the answer is structured data rather than text for people.
         around: Processors that wrap the model for this run only.
-        cancel: A token for stopping the run from outside.
+        cancel: A token with which the caller can stop the run.
         ends_at: The deadline in the event loop's time, or None for no limit.
         record: The record to which the run's steps are written, or None if the run is not recorded.
         tally: The usage of nested runs.
@@ -312,12 +312,12 @@ class Run:
 
     @property
     def depth(self) -> int:
-        """The number of ancestor runs that wait for this one."""
+        """The number of ancestor runs that are waiting for this one."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def rules_below(self) -> CallRules:
-        """The rules for calls made by nested agents."""
+        """The rules that apply to calls made by nested agents."""
         return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
 
     def config_of_turn(self, messages: Sequence[Message], spent: Spent) -> GenerateConfig | None:
@@ -334,20 +334,20 @@ class Run:
 
     @property
     def interruption(self) -> StopReason:
-        """The stop reason of the run after `guarded` has raised `Interrupted`."""
+        """The run's stop reason after `guarded` has raised `Interrupted`."""
         return "cancelled" if self.cancel and self.cancel.cancelled else "time_limit"
 
     def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Return the events up to the time limit or a cancellation, or `events` itself if neither can occur."""
+        """Return an iterator that ends at the time limit or a cancellation, or `events` itself if neither can occur."""
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
 
     def prepare(self, work: Callable[[ReportProgress], Coroutine[Any, Any, T]]) -> Preparation[T]:
-        """Wrap work that must be done before a turn. Iterate over its `events`, then read its `result`.
+        """Wrap work that must be done before a turn. Iterate over the wrapper's `events`, then read its `result`.
 
-        All agent kinds should use this method for such work, so that people see its progress, and a cancellation or the
-        time limit ends it immediately.
+        All agent kinds should use this method for such work. It shows the progress to people and stops the work
+        immediately on cancellation or at the time limit.
         """
         return Preparation(work, self.guarded)
 
@@ -357,9 +357,10 @@ class _Account:
     """The usage to compare with limits, shared by all positions of one turn.
 
     Attributes:
-        spent: The usage of the run and the runs below it. Counted live if the run has a limit that those runs share.
-        reserved: Calls that were counted when they were decided, but have not begun.
-        handoff_to: The agent that takes over after the turn's calls, or '' for none.
+        spent: The usage of the run and its nested runs. It is counted live if the run has a limit that applies to
+            nested runs.
+        reserved: The number of calls that were counted when they were planned but have not started yet.
+        handoff_to: The agent that takes over after the turn's calls, or '' if none does.
     """
 
     spent: Spent
@@ -368,19 +369,19 @@ class _Account:
 
 
 class ParentRun(CallingRun):
-    """A run that waits for its subagents, with their shared limits, their position in the run, and their events.
+    """A run that is waiting for its subagents, with their shared limits, their position in the run and their events.
 
     Attributes:
         run: The waiting run.
-        depth: The run's depth, which is 0 for the agent that the caller asked.
-        place: The name of the position in the run at which the subagent is called. It must be the same when the run is
+        depth: The run's depth, starting at 0 for the top-level agent.
+        place: The name of the position at which the run calls the subagent. The name must be the same when the run is
             resumed, so it never contains the question.
-        call_id: The tool call that runs the subagent, or '' if the agent kind itself does.
-        answers: Decisions about calls of this turn and below, by call id.
-        waiting: The pending calls of subagents, by the id of the call that runs the subagent.
-        calls: The tool calls of this turn as the model wrote them, by call id.
-        direct: A function that receives the events of deeper runs directly, or None if each run in between must forward
-            them.
+        call_id: The id of the tool call that runs the subagent, or '' if the agent kind runs it directly.
+        answers: Decisions about calls in this turn and in nested runs, keyed by call id.
+        waiting: The pending calls of subagents, keyed by the id of the call that runs the subagent.
+        calls: The tool calls of this turn as the model wrote them, keyed by call id.
+        direct: A function that receives the events of more deeply nested runs directly, or None if each run in between
+            must forward them.
     """
 
     __slots__ = ("_account", "_limited", "answers", "call_id", "calls", "depth", "direct", "place", "run", "waiting")
@@ -409,11 +410,14 @@ class ParentRun(CallingRun):
 
     @property
     def spent(self) -> Spent:
-        """The usage of the run and of finished runs below it, or of all runs below it if the run is limited."""
+        """The usage of the run and its finished nested runs or, if the run has shared limits, all its nested runs."""
         return self._account.spent
 
     def at(self, place: str) -> ParentRun:
-        """Return the same run at another position, by which subagents are recognised after an interruption."""
+        """Return the same run at another position.
+
+        After an interruption, subagents are identified by their position.
+        """
         other = ParentRun.__new__(ParentRun)
         for name in ParentRun.__slots__:
             setattr(other, name, getattr(self, name))
@@ -430,17 +434,17 @@ class ParentRun(CallingRun):
         """Choose the agent that takes over after this turn, unless another call has already chosen one.
 
         Returns:
-            The agent that another call of the turn has chosen, or ''.
+            The agent that another call in the turn has already chosen, or ''.
         """
         earlier, self._account.handoff_to = self._account.handoff_to, self._account.handoff_to or name
         return earlier
 
     def pass_up(self) -> Callable[[RunEvent], None]:
-        """Return the function that receives the events of the subagent called here and of all deeper agents.
+        """Return the function that receives the events of the subagent called here and of all agents below it.
 
-        If the runs in between forward all events unchanged, the function is the queue of the topmost one, so an event
-        from any depth takes one step. A call begins only after its `ToolStarted` has been forwarded, so events stay in
-        order.
+        If the runs in between forward all events unchanged, the function puts events into the topmost run's queue, so
+        an event from any depth takes one step. Events stay in order, because a call starts only after its `ToolStarted`
+        has been forwarded.
         """
         outer = self.run.parent if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
@@ -460,7 +464,7 @@ class ParentRun(CallingRun):
         return self.run.parent.asker()
 
     async def before_call(self) -> str:
-        """See `CallingRun`. A recorded run must still be held by this process."""
+        """See `CallingRun`. If the run is recorded, this process must still hold its lock."""
         record = self.run.record
         return "" if record is None else await record.before_call()
 
@@ -472,10 +476,10 @@ class ParentRun(CallingRun):
         return record.below(agent, self.place, self.call_id, self.answers, resumable=resumable)
 
     def reached(self, calls: int) -> StopReason | None:
-        """Return the limit of this run or a parent that prevents a nested run from making this many tool calls.
+        """Return the limit, set on this run or a parent, that prevents a nested run from making this many tool calls.
 
-        With 0 calls, check if the nested run may make another model request. Turns do not count, because each agent has
-        its own limit.
+        If `calls` is 0, check whether the nested run may make another model request. Turns do not count, because each
+        agent has its own limit on turns.
         """
         parent: ParentRun | None = self
         while parent is not None:
@@ -488,9 +492,9 @@ class ParentRun(CallingRun):
         return None
 
     def take(self, calls: int) -> StopReason | None:
-        """Count tool calls that a nested run has decided to make, or return the limit that forbids them.
+        """Count tool calls that a nested run has decided to make, or return the limit that prevents them.
 
-        Calls are counted before they begin, because concurrent runs could otherwise all use the same remainder.
+        Calls are counted before they start, because otherwise concurrent runs could all use the same remaining calls.
         """
         if reached := self.reached(calls):
             return reached
@@ -502,7 +506,7 @@ class ParentRun(CallingRun):
         return None
 
     def count(self, event: RunEvent) -> None:
-        """Count an event of a direct child, here and in all parents whose limits need live usage."""
+        """Count a direct child's event in this run and in all parents whose limits need live usage."""
         is_call = isinstance(event.event, ToolStarted)
         if not (is_call or isinstance(event.event, TurnFinished)):
             return
@@ -517,7 +521,7 @@ class ParentRun(CallingRun):
             parent = parent._limited
 
     def settle(self, ended: Run) -> None:
-        """Add the usage of the runs below a finished run, unless it was counted live."""
+        """Add the usage of a finished run's nested runs, unless that usage was counted live."""
         deeper = ended.tally.spent
         if not is_shared(self.run.limits):
             self._account.spent = self._account.spent.plus_below(deeper)

@@ -28,12 +28,12 @@ from jackfield.runs._run import Event
 
 
 class Response(list[Any]):
-    """A run's response: a list of messages, or of dicts if the caller sent dicts.
+    """A run's response: a list of messages, or a list of dicts if the caller sent dicts.
 
     Attributes:
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
             None while the run is in progress.
-        usage: The usage of all turns. None while the run is in progress.
+        usage: The total usage of all turns. None while the run is in progress.
     """
 
     stop_reason: StopReason | None = None
@@ -68,7 +68,7 @@ _COMPLETE = frozenset((TurnFinished, ResponseReplaced, RunFinished))
 
 
 class RunView:
-    """A run's response so far: complete messages, and the answer in progress."""
+    """A run's response so far: the complete messages and the answer in progress."""
 
     def __init__(self, name: str | None = None) -> None:
         self._state = RunState(agents=[name or ""])
@@ -77,11 +77,11 @@ class RunView:
 
     @property
     def finished(self) -> RunFinished | None:
-        """The event that ended the run, or None while it is in progress."""
+        """The event that ended the run, or None while the run is in progress."""
         return self._state.end if isinstance(self._state.end, RunFinished) else None
 
     def feed(self, event: Event) -> bool:
-        """Add one event, and return True if the messages changed. Events of nested runs have no effect."""
+        """Add one event, and return True if the messages changed. Events from nested runs have no effect."""
         if isinstance(event, RunEvent):
             self._run_id = self._run_id or event.run_id
             return event.run_id == self._run_id and self._feed(event.event)
