@@ -1,4 +1,4 @@
-"""Output formats for structured answers: a schema for the model, and a reader for its answers."""
+"""Output formats for structured answers: a schema for the model and a parser for its answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MisfitError(Exception):
 
 
 class Form(Generic[T]):
-    """The output format of an answer.
+    """An answer's output format.
 
     Args:
         wanted: A type that pydantic can validate, or a JSON Schema.
@@ -65,7 +65,7 @@ class Form(Generic[T]):
 
     @property
     def sent(self) -> dict[str, Any]:
-        """The JSON Schema that the model receives, always of an object."""
+        """The JSON Schema that the model receives. It always describes an object."""
         if self.is_object:
             return self.schema
         inner = {key: value for key, value in self.schema.items() if key != "$defs"}
@@ -73,10 +73,10 @@ class Form(Generic[T]):
         return {**outer, "$defs": self.schema["$defs"]} if "$defs" in self.schema else outer
 
     def read(self, text: str) -> T:
-        """Parse and validate an answer, and return its value.
+        """Parse and validate an answer and return its value.
 
         Raises:
-            MisfitError: The answer is not JSON, or does not match.
+            MisfitError: The answer is not JSON or does not match the output format.
         """
         value = _find_json(text)
         if not self.is_object and isinstance(value, dict) and set(value) == {"value"}:
@@ -137,7 +137,10 @@ _SENT_BACK: Mapping[Lang, str] = {
 
 
 def _dangling_reference(schema: Mapping[str, object]) -> str:
-    """Return a reference that has no target, or ''. Anchors (`#name`) are resolved when an answer is checked."""
+    """Return a reference that has no target, or '' if there is none.
+
+    Anchors (`#name`) are resolved when an answer is checked.
+    """
     has_addresses = '"$id"' in dumps(schema)
     for reference in _references(schema):
         if reference.startswith("#/"):
@@ -179,7 +182,10 @@ def _references(schema: object) -> Iterator[str]:
 
 
 def _find_json(text: str) -> Any:
-    """Parse the JSON in an answer: the whole text, a code fence (the last first), or text from the first bracket on."""
+    """Parse the JSON in an answer.
+
+    Try the entire text first, then the code fences (last one first), then the text starting at the first bracket.
+    """
     answer = _THOUGHT.sub("", text).strip()
     if not answer:
         raise MisfitError("there is no answer")

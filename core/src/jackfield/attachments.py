@@ -1,8 +1,8 @@
-"""Prepare files attached by users for a model: sent unchanged, converted to text, or rejected.
+"""Prepare files that users attach for a model: send them unchanged, convert them to text, or reject them.
 
-A PDF stays in the message if the model accepts PDFs. A text file is sent unchanged, below its name. Any other file is
-read by a parser, which a processor provides. Without a parser, the request is rejected. Notebooks, emails and other
-text formats that are mostly data are read by a parser if one is available. Files are never dropped silently.
+A PDF stays in the message if the model accepts PDFs. A text file is sent unchanged below its name. A parser, provided
+by a processor, reads any other file. If there is no parser, the request is rejected. Notebooks, emails and other text
+formats that consist mostly of data are read by a parser if one is available. Files are never dropped silently.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _MOST_BYTES_PER_TOKEN = 6  # tables and prose have fewer, so a file that exceeds
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that needs a parser, because it is not plain text and the model does not accept it.
+    """A file that needs a parser because it is not plain text and the model does not accept it.
 
     Attributes:
-        name: The file's name, without folders.
+        name: The file's name without directories.
         address: The file's path or URL, or '' for a `data:` URI.
         content: The file's bytes, or None for a URL.
     """
@@ -58,7 +58,7 @@ Parse: TypeAlias = Callable[[AttachedFile], Awaitable[str]]
 
 
 def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = False) -> CallNext:
-    """Wrap part of a processor chain, so that it receives requests whose attached files have been read.
+    """Wrap part of a processor chain so that it receives requests whose attached files have already been read.
 
     Args:
         call_next: The part of the chain to wrap.
@@ -92,16 +92,16 @@ async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = 
     """Read the files attached to user and system messages.
 
     Args:
-        request: The request. Its `files` determines if unreadable files are refused.
+        request: The request. `request.files` determines whether unreadable files are rejected.
         parse, keep_unread: As for `read_files_before`.
 
     Returns:
-        The request with text in place of files, and a warning for each file that is sent only by name.
+        The request with text in place of files, and a warning for each file of which only the name is sent.
 
     Raises:
         MissingFileError: A file does not exist.
         UnsupportedInputError: A file cannot be read. The message says what to install.
-        ContextLengthError: A file in the last question is by itself longer than the model's context.
+        ContextLengthError: A single file in the last question exceeds the model's context.
     """
     # Earlier questions, with their files, have been answered.
     answered = max((place for place, message in enumerate(request.messages) if message.role == ASSISTANT), default=-1)
@@ -133,10 +133,10 @@ def name_files(history: Sequence[Message]) -> list[Message]:
 
 
 async def refuse_file(file: AttachedFile) -> str:
-    """Refuse a file that needs a parser, because no processor provides one.
+    """Reject a file that needs a parser, because no processor provides one.
 
     Raises:
-        UnsupportedInputError: Always. The message names the packages to install.
+        UnsupportedInputError: Always raised. The message names the packages to install.
     """
     suffix = PurePosixPath(file.name).suffix[1:].lower()
     if file.content is None:
@@ -151,7 +151,7 @@ async def refuse_file(file: AttachedFile) -> str:
 
 
 def decode_text(content: bytes) -> str | None:
-    """Decode a file as UTF-8, or as UTF-16 with a byte order mark. Return None if it is anything else."""
+    """Decode a file as UTF-8, or as UTF-16 with a byte order mark. Return None if the content is neither."""
     if content.lstrip()[:5].startswith(_NO_TEXT):
         return None
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
@@ -190,7 +190,7 @@ def _names_files(message: Message) -> bool:
 
 
 async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str, *, must_fit: bool) -> ContentItem:
-    """Return text in place of a file. Other items, and files that the model accepts, are returned unchanged.
+    """Convert a file to text. Other items, and files that the model accepts, are returned unchanged.
 
     No provider accepts files in system messages.
     """
@@ -238,7 +238,7 @@ def _open(address: str) -> AttachedFile:
 
 
 def decode_uri(uri: str) -> AttachedFile:
-    """Decode the file in a `data:` URI. Its name comes from the URI, or else from its media type.
+    """Decode the file in a `data:` URI. The file's name comes from the URI or, if missing, from the media type.
 
     Raises:
         UnsupportedInputError: The content is not valid base64.

@@ -1,4 +1,4 @@
-"""Citations, which link marks in an answer to the passages that they refer to."""
+"""Citations, which link the marks in an answer to the cited passages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Citation:
 
     Attributes:
         mark: The passage's mark, without brackets: `1` for `[1]` in the answer.
-        location: The file's name, or the URL.
-        part: The file inside that file, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for none.
+        location: The file name or URL.
+        part: The file inside that file, such as 'a.pdf' or 'scans.zip › a.pdf', or '' if there is none.
         page: The page on which the passage starts, counted from 1, or None.
         headings: The headings above the passage in the file or part, outermost first.
         passage: The passage's text.
-        start, end: The range of `passage` that the answer quotes, or the whole passage if it quotes nothing.
+        start, end: The range of `passage` that the answer quotes, or the entire passage if the answer quotes nothing.
         quote: The quoted text, or '' if the answer quotes nothing.
-        answer_ranges: The ranges of the marks in the answer's text, in order, including brackets.
+        answer_ranges: The ranges of the mark in the answer's text, in order, including brackets.
     """
 
     mark: str
@@ -41,7 +41,7 @@ class Citation:
 
     @property
     def place(self) -> str:
-        """File, part, page and headings, in one line."""
+        """The file, part, page and headings in one line."""
         name = name_in_file(basename_of(self.location), self.part)
         page = "" if self.page is None else f"page {self.page}"
         return ", ".join(text for text in (name, page, " › ".join(self.headings)) if text)
@@ -51,7 +51,7 @@ class Citation:
         return f"[{self.mark}] {self.place}: “{quote}”" if quote else f"[{self.mark}] {self.place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the citation as JSON-compatible values, which `citations_in` can read."""
+        """Return the citation as JSON-compatible values. `citations_in` can read them."""
         part = {"part": self.part} if self.part else {}
         page = {} if self.page is None else {"page": self.page}
         return {

@@ -66,13 +66,13 @@ class ConfigError(JackfieldError, ValueError):
 
 
 class ConsentNeededError(ConfigError):
-    """A file has effects that the user has not agreed to.
+    """A file has effects that the user has not approved.
 
     Attributes:
         path: The file.
         effects: One line per effect.
         request: The `jackfield.consent.Request`.
-        by_command: True if `jackfield trust` can read the file.
+        by_command: True if `jackfield trust` supports the file.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class MissingSecretError(ConfigError):
     Attributes:
         variable: The environment variable to set.
         needed_by: The component that needs the secret.
-        others: Everything else that the agent lacks, one string per component, with its variables and name.
+        others: Everything else that the agent is missing: one string per component, with its variables and name.
     """
 
     def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:
@@ -115,7 +115,7 @@ class MissingSecretError(ConfigError):
 
 
 class InvalidMessageError(JackfieldError, ValueError):
-    """A message or part of it is malformed. The error text names the field and says what to write."""
+    """A message or part of a message is malformed. The error text names the field and says what to write."""
 
 
 class PluginError(JackfieldError):
@@ -123,7 +123,7 @@ class PluginError(JackfieldError):
 
 
 class PluginNotFoundError(PluginError, LookupError):
-    """No installed plugin offers the name. `component` is `kind.name`, or '' if unknown."""
+    """No installed plugin provides this name. `component` is `kind.name`, or '' if unknown."""
 
     def __init__(self, message: str, *, component: str = "") -> None:
         super().__init__(message)
@@ -131,19 +131,19 @@ class PluginNotFoundError(PluginError, LookupError):
 
 
 class AmbiguousPluginError(PluginError):
-    """Several packages offer the name. The message lists their addresses."""
+    """Several packages provide this name. The message lists their addresses."""
 
 
 class PluginBlockedError(PluginError):
-    """A policy forbids the plugin, which was not imported."""
+    """A policy blocks the plugin. The plugin was not imported."""
 
 
 class BrokenPluginError(PluginError):
-    """A plugin is installed, but fails to load or violates its contract."""
+    """An installed plugin fails to load or violates its contract."""
 
 
 class IncompatiblePluginError(PluginError):
-    """A plugin was made for another major version of the plugin API."""
+    """A plugin was built for a different major version of the plugin API."""
 
 
 class ModelServiceError(JackfieldError):
@@ -151,8 +151,8 @@ class ModelServiceError(JackfieldError):
 
     Attributes:
         backend: The backend that sent the request.
-        code: The provider's own error code, if any.
-        status: The HTTP status, if any.
+        code: The provider's own error code, or None.
+        status: The HTTP status, or None.
         retry_after_s: The wait that the server requests, in seconds, or None.
         request_id: The provider's request id, for support requests.
         partial_text: The text received before the failure.
@@ -182,7 +182,7 @@ class ModelServiceError(JackfieldError):
 
 
 class ModelRequestError(ModelServiceError):
-    """The provider rejected the request. Sending it again unchanged cannot help."""
+    """The provider rejected the request. Sending the same request again will not help."""
 
 
 class UnsupportedInputError(ModelRequestError):
@@ -206,7 +206,7 @@ class ModelNotFoundError(ModelRequestError):
 
 
 class ModelAuthError(ModelServiceError):
-    """The API key is wrong, expired or not authorised to use this model."""
+    """The API key is wrong or expired, or does not give access to this model."""
 
 
 class RateLimitedError(ModelServiceError):
@@ -234,7 +234,7 @@ class ModelTimeoutError(ModelServiceError):
 
 
 class ModelResponseError(ModelServiceError):
-    """The server sent an answer that violates the protocol."""
+    """The server's answer violates the protocol."""
 
     retryable = True
 
@@ -249,10 +249,10 @@ class InvalidAnswerError(ModelServiceError):
 
 
 class ToolServiceError(JackfieldError):
-    """A tool failed. The model reads the error text, so it should say what to do instead.
+    """A tool failed. The model reads the error text, so the text should say what to do instead.
 
     Attributes:
-        may_be_done: True if the work may have been done nevertheless, completely or in part.
+        may_be_done: True if the tool may have done some or all of its work despite the error.
     """
 
     def __init__(self, message: str, *, code: str | None = None, may_be_done: bool = False) -> None:
@@ -281,7 +281,7 @@ class ToolTimeoutError(ToolServiceError):
 
 
 class InDoubtError(ToolServiceError):
-    """Part of an interrupted run may have taken effect, and cannot be resumed. Repeating it needs a person's approval.
+    """Part of an interrupted run may have taken effect and cannot be resumed. Repeating that part requires approval.
 
     Attributes:
         agent: The agent that was interrupted.
@@ -304,11 +304,11 @@ class DocParserError(ToolServiceError):
 
 
 class SandboxError(JackfieldError):
-    """Code was not run, because this machine has no working sandbox. The message names what is missing."""
+    """The code was not run because this machine has no working sandbox. The message says what is missing."""
 
 
 class StoreError(JackfieldError):
-    """A run's record cannot be written or read. Earlier records are kept."""
+    """A run's record cannot be read or written. Earlier records are kept."""
 
 
 class StoreUnavailableError(StoreError):
@@ -316,7 +316,7 @@ class StoreUnavailableError(StoreError):
 
 
 class RunBusyError(StoreError):
-    """Another process, or another task in this one, holds the run."""
+    """Another process, or another task in this process, has locked the run."""
 
 
 class RunNotFoundError(StoreError, LookupError):
@@ -324,7 +324,7 @@ class RunNotFoundError(StoreError, LookupError):
 
 
 class LimitReachedError(JackfieldError):
-    """The work was ended by a limit that the caller set. `limit` is its name."""
+    """The work reached a limit that the caller set. `limit` is the limit's name."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""Media in messages: tell files from URLs, detect file types, and prepare files for requests.
+"""Media in messages: distinguish files from URLs, detect file types, and prepare files for requests.
 
-The type is detected from a file's first bytes, and from its name only if they are inconclusive. A file whose content
-does not match the kind stated in the message is rejected, so a wrong path cannot send a private text to a provider.
+A file's type is detected from its first bytes. Its name is only used if these are inconclusive. A file whose content
+does not match the kind given in the message is rejected, so a wrong path cannot send private text to a provider.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Media(NamedTuple):
 
     @property
     def base64(self) -> str:
-        """The content, base64-encoded."""
+        """The base64-encoded content."""
         return base64.b64encode(self.content).decode()
 
     @property
@@ -95,15 +95,18 @@ def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) ->
 
 
 def notes_of(items: Sequence[ContentItem]) -> list[str]:
-    """Return a note with kind and name for each item, for messages that cannot contain the items. Text is skipped."""
+    """Return a note with the kind and name of each item, for messages that cannot contain the items.
+
+    Skip text items.
+    """
     return [f"[{item.type}: {_name_of(item.value)}]" for item in items if item.text is None]
 
 
 def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
     """Replace local files in messages from models and tools with notes.
 
-    Only files named in user and system messages may be read and sent. Any other path is plain text. Files written by a
-    tool in this run are included in its result as `data:` URIs.
+    Only files named in user and system messages may be read and sent. Any other path is treated as plain text. Files
+    that a tool writes during this run are included in the tool's result as `data:` URIs.
     """
     # Histories are long, and mostly plain text.
     with_items = [m for m in history if isinstance(m.content, list) or isinstance(m.reasoning_content, list)]
@@ -119,7 +122,7 @@ def write_data_uri(media_type: str, data: str, name: str = "") -> str:
 
 
 def split_data_uri(address: str) -> tuple[str, str, str] | None:
-    """Return the media type, base64 content and stated name of a `data:` URI, or None for anything else."""
+    """Return the media type, base64 content and file name of a `data:` URI, or None for anything else."""
     head, separator, data = address.partition(";base64,")
     if not separator or head[:5].lower() != "data:":
         return None
@@ -127,9 +130,9 @@ def split_data_uri(address: str) -> tuple[str, str, str] | None:
 
 
 def stated_name(uri: str) -> str:
-    """Return the file name in the `name` parameter of a `data:` URI, or ''.
+    """Return the file name in the `name` parameter of a `data:` URI, or '' if there is none.
 
-    The name is untrusted, but printable and without separators.
+    The name is untrusted, but it is printable and contains no path separators.
     """
     head = uri[5:_MAX_URI_HEAD].partition(",")[0]
     for parameter in head.split(";")[1:]:
@@ -143,10 +146,10 @@ def stated_name(uri: str) -> str:
 
 
 def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Media:
-    """Read a file that should be an image, audio or video.
+    """Read an image, audio or video file.
 
     Args:
-        path: The file. Error messages show only its name.
+        path: The file. Error messages only show its name.
         kind: `image`, `audio` or `video`.
         max_bytes: The maximum file size that the server accepts.
 
@@ -169,14 +172,14 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return the content of a file of any kind.
 
     Raises:
-        MissingFileError: The file does not exist, or cannot be opened.
+        MissingFileError: The file does not exist or cannot be opened.
         UnsupportedInputError: The file is too large.
     """
     return _read(path, "file", max_bytes)
 
 
 def pdf_of(address: str) -> Media | None:
-    """Return the PDF at a path or in a `data:` URI, or None for a URL or any other file.
+    """Return the PDF at a path or in a `data:` URI, or None for URLs and other files.
 
     Raises:
         UnsupportedInputError: The file is missing or too large; see `read_file`.
@@ -192,7 +195,7 @@ def pdf_of(address: str) -> Media | None:
 
 
 def media_type_of(head: bytes) -> str:
-    """Detect the media type from the first 16 bytes of a file. Return '' if they are inconclusive."""
+    """Detect a file's media type from its first 16 bytes. Return '' if they are inconclusive."""
     if head.startswith(b"RIFF"):
         return _RIFF_TYPES.get(head[8:12], "")
     if head[4:8] == b"ftyp":
@@ -206,7 +209,7 @@ def media_type_of(head: bytes) -> str:
 def address_of(
     value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
 ) -> str:
-    """Return the address to send to a server. URLs and `data:` URIs stay unchanged, and files become `data:` URIs.
+    """Return the address to send to a server. URLs and `data:` URIs are left unchanged. Files become `data:` URIs.
 
     Raises:
         UnsupportedInputError: The file cannot be used (see `read_media`), or a `data:` URI is of another kind.
@@ -222,10 +225,10 @@ def address_of(
 
 
 def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
-    """Embed local media from a tool's result as `data:` URIs, and replace unreadable files with notes.
+    """Embed local media in a tool's result as `data:` URIs, and replace unreadable files with notes.
 
-    Anyone who can write a history can write a path, so paths in messages are not trusted. A tool's files are read only
-    in the run that produced them.
+    Anyone who can write a history can add a path, so paths in messages are not trusted. A tool's files are only read in
+    the run that produced them.
     """
     return [_embed(item) if is_local(item) else item for item in content]
 
@@ -234,7 +237,7 @@ def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
 
 
 def _addresses(item: ContentItem) -> list[object]:
-    """Return an item's addresses. A video may consist of many frames."""
+    """Return an item's addresses. There may be many, because a video may consist of frames."""
     value = item.value
     return value if isinstance(value, list) else [value]
 
@@ -286,7 +289,7 @@ def _read(path: Path, kind: str, max_bytes: int) -> bytes:
 
 
 def _type_by_name(path: Path, content: bytes) -> str:
-    """Return the media type that a file's name implies. Text and documents are not media, whatever their names."""
+    """Return the media type that a file's name implies. Text and documents are not media, regardless of their names."""
     if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
         return ""
     import mimetypes  # this reads the system's tables, which few files need

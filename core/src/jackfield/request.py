@@ -1,4 +1,4 @@
-"""Requests to models, and models' capabilities, for all backends and processors."""
+"""Model requests and model capabilities, as used by all backends and processors."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ _CHINESE = "[\u4e00-\u9fff]"  # compiled on first use, because it takes a millis
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A model's capabilities, as declared by its backend. The core decides by these, never by names.
+    """A model's capabilities, as declared by its backend. The core's behaviour depends on these, never on names.
 
     Attributes:
-        context_tokens: The maximum total length of prompt and answer, in tokens, or None if unknown.
-        max_output_tokens: The maximum length of an answer including reasoning, in tokens, or None if unknown.
+        context_tokens: The maximum combined length of prompt and answer, in tokens, or None if unknown.
+        max_output_tokens: The maximum length of an answer, including reasoning, in tokens, or None if unknown.
         native_tools: True if the model accepts function schemas and returns structured calls.
-        forced_calls: True if a request can force the model to call a function. False if the server rejects that.
-        images, audio, video: True if the model accepts content of this kind.
-        files: True if the model accepts PDFs as parts of messages. False to send them as text. Other files are always
+        forced_calls: True if a request can force the model to call a function, False if the server rejects such
+            requests.
+        images, audio, video: True if the model accepts this kind of content.
+        files: True if the model accepts PDFs in messages, False if PDFs must be sent as text. Other files are always
             sent as text.
-        file_urls: True if the server itself fetches PDFs that messages refer to by URL.
+        file_urls: True if the server can fetch PDFs that messages refer to by URL.
         json_schema: True if the server can enforce a JSON Schema.
-        schema_with_tools: True if the server can enforce a schema in a request with tools, and the model still calls
-            them.
+        schema_with_tools: True if the server can enforce a schema in a request with tools and the model can still call
+            the tools.
         reasoning: True if the server returns reasoning separately from the answer.
-        thoughts_in_text: True if an answer's text may start with `<think>…</think>`, which is then converted to
+        thoughts_in_text: True if an answer's text may start with `<think>…</think>`. Such text is converted to
             reasoning.
         tokenizer: The name of the model's tokenizer, or '' if unknown.
-        prices: The model's prices at its server, each for a period, or empty if unknown.
+        prices: The server's prices for the model, each valid for a period. Empty if unknown.
     """
 
     context_tokens: int | None = None
@@ -65,7 +66,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model accepts this kind of content, or if processors convert it to text, as with files."""
+        """Return True if the model accepts this kind of content, or if processors convert it (a file) to text."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 
@@ -86,18 +87,18 @@ FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One request to a model. Processors use `dataclasses.replace` to create a changed copy.
+    """A request to a model. To change a request, processors copy it with `dataclasses.replace`.
 
     Attributes:
         model: The server's name for the model.
-        messages: The conversation, oldest message first, with at most one system message, at the front.
+        messages: The conversation, oldest message first. Only the first message can be a system message.
         functions: Schemas of the tools that the model can call.
         config: Options for the answer.
-        lang: The language of text that Jackfield adds.
-        metadata: Notes that processors exchange, by distribution name. No backend sends them.
+        lang: The language for text that Jackfield adds.
+        metadata: Data that processors exchange, keyed by distribution name. Backends do not send it.
         facts: The model's capabilities, for processors.
-        server: The server's name: the backend, plus `@` and the host if one is configured.
-        files: The handling of attached files; see `FileUse`.
+        server: The server's name: the backend, followed by `@` and the host if a host is configured.
+        files: How to handle attached files; see `FileUse`.
     """
 
     model: str
@@ -112,18 +113,21 @@ class ChatRequest:
 
     @cached_property
     def itemized(self) -> tuple[Message, ...]:
-        """The messages whose content is a list of items rather than plain text. Cached, because histories are long."""
+        """The messages whose content is a list of items rather than plain text.
+
+        Cached because histories can be long.
+        """
         return tuple([message for message in self.messages if not isinstance(message.content, str)])
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """One request of a batch, with its own tools and options.
+    """One request in a batch, with its own tools and options.
 
     Attributes:
         messages: A question, or a conversation, oldest message first.
         functions: Schemas of the tools that the model can call.
-        config: Options for this answer, which override the model's.
+        config: Options for this request, which override the model's options.
     """
 
     messages: Messages
@@ -136,9 +140,9 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:
-    """Replace media in a tool's result that the model does not accept with notes. Other messages are unchanged.
+    """Replace unsupported media in a tool's result with notes. Other messages are returned unchanged.
 
-    Users can leave out unsupported media, but they do not control the results of tools.
+    Users can leave out unsupported media, but they have no control over tool results.
     """
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message

@@ -1,4 +1,4 @@
-"""Results of runs, and streams of their events."""
+"""The results of runs, and streams of their events."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ class Source:
     """A source of content that the model was shown.
 
     Attributes:
-        location: A path, URL or name, as stated by the plugin that supplied the content.
-        page: The page number, counted from 1. None for several pages, or for a source without pages.
-        part: The file inside the source that `page` refers to, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for none.
+        location: A path, URL or name, as given by the plugin that supplied the content.
+        page: The page number, counted from 1, or None if the source has no pages or several pages were shown.
+        part: The file inside the source that `page` refers to, such as 'a.pdf' or 'scans.zip › a.pdf', or '' if there
+            is none.
     """
 
     location: str
@@ -80,9 +81,9 @@ class Source:
 
 
 def sources_in(data: Mapping[str, object]) -> list[Source]:
-    """Return the sources that a plugin lists under `sources`: strings, or dicts of `location`, `page` and `part`.
+    """Return the sources that a plugin lists under `sources`: strings, or dicts with `location`, `page` and `part`.
 
-    Anything else is ignored, because plugins of any version may write this list.
+    Other values are ignored, because plugins of any version may write this list.
     """
     sources: list[Source] = []
     listed = data.get(SOURCES)
@@ -98,7 +99,7 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
 
 
 def warnings_in(data: Mapping[str, object]) -> list[str]:
-    """Return the warnings that a plugin lists under `warnings`. Anything except a list of strings is ignored."""
+    """Return the warnings that a plugin lists under `warnings`. Anything but a list of strings is ignored."""
     listed = data.get(WARNINGS)
     return [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list | tuple) else []
 
@@ -108,8 +109,8 @@ class Structured(Generic[T]):
     """A structured answer.
 
     Attributes:
-        value: The answer, as an instance of the requested type, or as plain values for a JSON Schema.
-        response: The model's last response, with the usage of all attempts.
+        value: The answer, as an instance of the requested type or, for a JSON Schema, as plain JSON data.
+        response: The model's last response, with the total usage of all attempts.
         attempts: The number of requests sent to the model.
     """
 
@@ -119,7 +120,7 @@ class Structured(Generic[T]):
 
 
 class _Missing:
-    """The type of `RunResult.data` if a run has no data."""
+    """The type of `RunResult.data` when a run has no data."""
 
 
 _MISSING = _Missing()
@@ -151,26 +152,29 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Generic[T]):
-    """The result of asking a model or an agent. `print` shows its text, and notebooks display all of it.
+    """The result of asking a model or an agent. `print` shows the text, and notebooks display the full result.
 
     Attributes:
-        messages: The new messages: the model's answers, its calls, and their results.
-        history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
-        usage: The tokens used, including by subagents, and their cost if the price is known.
+        messages: The new messages: the model's answers and calls, and the results of the calls.
+        history: The entire conversation: the question and `messages`. To continue it, use
+            `ask(…, history=result.history)`.
+        usage: The tokens used, including those used by subagents, and their cost if the price is known.
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
-        finish_reason: The reason why the model's last answer ended. `length` means that it was cut off.
+        finish_reason: The reason why the model's last answer ended. `length` means that the answer was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
-        citations: The passages that the answer cites, in the order of their marks in the text: `[1]`, `[2]`. They are
-            verified against the passages that the model was shown.
-        warnings: One line for each attached file that was not read, with the reason. Further lines if the model
-            received less than the whole conversation, including file contents, or if marks in the answer are wrong.
-        waiting: The calls that need approval, by call id. To approve one: `ask([], history=result.history, resume={id:
-            True})`.
-        run_id: The run's id, as in its events, or '' for a model without an agent.
-        seconds: The duration in seconds.
-        path: The names of the agents that led the conversation, in order. There are several after hand-offs.
-        usage_by_agent: The usage of each agent in the tree by name, with the cost if known.
-        way: The strategy that made the model follow `output`: `native`, `tool` or `prompt`. None for text.
+        citations: The passages that the answer cites, in the order in which their marks (`[1]`, `[2]`) appear in the
+            text. Citations are verified against the passages that the model was shown.
+        warnings: One line for each attached file that was not read, with the reason. More lines follow if the model did
+            not receive the entire conversation, including file contents, or if marks in the answer are wrong.
+        waiting: The calls that need approval, keyed by call id. To approve a call, use
+            `ask([], history=result.history, resume={id: True})`.
+        run_id: The run's id, as in its events, or '' if a model was asked without an agent.
+        seconds: The run's duration in seconds.
+        path: The names of the agents that held the conversation, in order. More than one means that there were
+            hand-offs.
+        usage_by_agent: The usage of each agent in the tree, keyed by name, with the cost if known.
+        way: The strategy that made the model follow `output`: `native`, `tool` or `prompt`, or None if no `output` was
+            requested.
     """
 
     messages: tuple[Message, ...]
@@ -214,7 +218,7 @@ class RunResult(Generic[T]):
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except `output` as JSON-compatible values, omitting unknown values."""
+        """Return everything except `output` as JSON-compatible values. Unknown values are omitted."""
         values = {name: value for name in _IN_DICT if (value := getattr(self, name)) is not None}
         values["sources"] = [
             {
@@ -279,7 +283,7 @@ _IN_DICT = (
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:
-    """Return the text of the last speaker's messages that follow the last call and result."""
+    """Return the text that the last speaker wrote after the last call and result."""
     texts: list[str] = []
     for message in reversed(messages):
         if message.role != ASSISTANT or message.function_call or message.name != messages[-1].name:
@@ -289,7 +293,7 @@ def text_of_answer(messages: Sequence[Message]) -> str:
 
 
 class ResultFold:
-    """Accumulator that builds a run's result from its events.
+    """Builds a run's result from its events.
 
     Args:
         asked: The conversation as the caller passed it. If None, the run's initial messages are used.
@@ -314,7 +318,7 @@ class ResultFold:
         self._turns: list[tuple[str, Usage]] = []
 
     def feed(self, event: ModelEvent | AgentEvent | RunEvent) -> None:
-        """Add one event. A `RunEvent` may also belong to a subagent."""
+        """Add one event. `RunEvent`s of subagents are accepted as well."""
         if not isinstance(event, RunEvent):
             self._feed(event)
         elif not (event.event.is_delta and self.run_id):  # most events are deltas
@@ -356,7 +360,7 @@ class ResultFold:
         """Return the result of the finished run.
 
         Args:
-            read: A function that converts the answer's text to the output. Pass `str` for the text itself.
+            read: A function that converts the answer's text to the output. To get the text itself, pass `str`.
 
         Raises:
             RuntimeError: The run has not ended.
@@ -402,12 +406,12 @@ def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
 
 
 class RunStream(Generic[T]):
-    """The events of one run as they happen, followed by its `result`.
+    """The events of a run as they happen. Once the run has ended, its `result` is available.
 
-    Events of subagents are `RunEvent`s, with agent and depth. All others are plain events.
+    Subagents' events are `RunEvent`s, which include the agent and its depth. All other events are plain events.
 
-    A stream can be read once, with `async for`, or with `for` outside an event loop. To leave it early, use `async
-    with` or call `aclose`. A plain `for` closes it automatically.
+    A stream can only be read once, with `async for`, or with plain `for` outside an event loop. To stop reading early,
+    use `async with` or call `aclose`. A plain `for` loop closes the stream automatically.
     """
 
     def __init__(
@@ -445,7 +449,7 @@ class RunStream(Generic[T]):
         return sync.iterate(aiter(self))
 
     async def aclose(self) -> None:
-        """End the run if it is still in progress."""
+        """Stop the run if it is still in progress."""
         if self._reading is not None:
             await self._reading.aclose()
 

@@ -1,7 +1,7 @@
-"""Close async generators that are left early, and interrupt them at a time limit.
+"""Close async generators that are not fully consumed, and interrupt them at a time limit.
 
-`async for` does not close a generator that it leaves early, although the generator may hold a connection, a kernel or a
-thread. Each layer that forwards events therefore closes the layer below.
+When `async for` exits early, it does not close the generator, although the generator may hold a connection, a kernel or
+a thread. Each layer that forwards events therefore closes the layer below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class closing(Generic[T]):  # noqa: N801 - used like the standard library's `aclosing`
-    """Close events at the end of `async with`, like `contextlib.aclosing`, even if they have no `aclose`."""
+    """Close an event stream at the end of `async with`, like `contextlib.aclosing`, even if it has no `aclose`."""
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
@@ -43,7 +43,7 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Cancel the run, from any thread. Repeated calls have no effect."""
+        """Cancel the run. This method may be called from any thread. Repeated calls have no effect."""
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())
@@ -51,7 +51,7 @@ class CancelToken:
             loop.call_soon_threadsafe(wait.interrupt)
 
     def enter(self, wait: InterruptibleWait) -> None:
-        """Register a wait for cancellation to interrupt."""
+        """Register a wait that cancellation should interrupt."""
         with self._lock:
             self._waits[wait] = asyncio.get_running_loop()
             if self._cancelled:
@@ -68,7 +68,7 @@ class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an er
 
 
 class InterruptibleWait:
-    """Reusable context manager for a task's waits, which `interrupt` ends.
+    """Reusable context manager for a task's waits. `interrupt` ends the current wait.
 
     `asyncio.timeout` can be used only once, and a timer and a scope for each event would cost more than the event.
     """
@@ -79,7 +79,10 @@ class InterruptibleWait:
         self._is_over = self._has_cancelled = False
 
     def interrupt(self) -> None:
-        """End the current wait and all later ones. Call this method in the task's event loop, between its steps."""
+        """End the current wait and all later waits.
+
+        Call this method in the task's event loop, between the task's steps.
+        """
         self._is_over = True
         if self._task is not None and not self._has_cancelled:
             self._has_cancelled = True
@@ -107,7 +110,7 @@ async def interruptible(
 ) -> AsyncIterator[T]:
     """Yield events until `ends_at` in the event loop's time, or until `cancel` is used.
 
-    The time limit applies only to waits. Around a `yield`, it would interrupt the consumer.
+    The time limit only applies to waits for events. During a `yield`, it would interrupt the consumer.
 
     Raises:
         Interrupted: The time limit has passed, or `cancel` was used.

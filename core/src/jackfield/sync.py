@@ -1,12 +1,13 @@
-"""The bridge from async to sync code, and the worker threads for plain functions.
+"""The bridge between async and sync code, and worker threads for plain functions.
 
-Code that waits is written once, as `async`. Callers without an event loop use this bridge: a background thread, started
-on first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator, and
-fills a bounded queue. The caller's thread drains the queue in batches, so that many events cost one thread switch.
+Code that waits is written once, as `async` code. Callers without an event loop use this bridge, which runs one event
+loop per process in a background thread that is started on first use. For a stream, one task opens, iterates and closes
+the generator and puts the items into a bounded queue. The caller's thread drains the queue in batches, so many events
+cost a single thread switch.
 
-The bridge also works under a running event loop (in a notebook or a web handler), because its own loop is in another
-thread. After a fork, the child starts its own loop. Tasks cannot end the loop. If it breaks anyway, waiting callers get
-an error, and the next call starts a new loop.
+The bridge also works while another event loop is running (in a notebook or a web handler), because its own loop is in a
+separate thread. After a fork, the child process starts its own loop. Tasks cannot stop the loop. If the loop breaks
+anyway, waiting callers get an error, and the next call starts a new loop.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ _log = logging.getLogger(__name__)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop, and return its result.
+    """Run a coroutine on the background loop and return its result.
 
     Ctrl-C cancels the coroutine. Its errors are raised unchanged.
 
     Raises:
-        JackfieldError: The caller is itself on the background loop, which would wait forever, or the loop broke.
+        JackfieldError: The caller is itself running on the background loop, which would deadlock, or the loop broke.
     """
     call = _Call(work, _background_for(work))
     try:
@@ -70,11 +71,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Stream(Iterator[U]):
-    """The items of an async generator, for synchronous code.
+    """Iterator over an async generator's items, for synchronous code.
 
-    The generator starts at the first `next`. `close` and the end of a `with` block cancel it, and wait up to 5 seconds
-    for it to close. A stream that is merely dropped, as when a `for` loop is left early, is cancelled without waiting,
-    because the last reference may disappear on the thread that has to close it.
+    The generator starts on the first call to `next`. `close` and the end of a `with` block cancel the generator and
+    wait up to 5 seconds for it to close. If a stream is garbage-collected before its end, for example because a `for`
+    loop exits early, the generator is cancelled without waiting. This is because the last reference may disappear on
+    the thread that has to close the generator.
     """
 
     def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
@@ -91,7 +93,7 @@ class Stream(Iterator[U]):
             raise
 
     def close(self) -> None:
-        """Cancel the generator and wait for it to end. Any thread may call this method, even repeatedly."""
+        """Cancel the generator and wait for it to close. This method may be called repeatedly and from any thread."""
         self._items = iter(())
         self._pump.close()
 
@@ -106,7 +108,7 @@ class Stream(Iterator[U]):
 
 
 def iterate(events: AsyncIterator[T]) -> Stream[T]:
-    """Iterate over the items of an async generator. Leaving early cancels and closes it."""
+    """Iterate over the items of an async generator. Stopping early cancels and closes the generator."""
     return Stream(events, itertools.chain.from_iterable)
 
 
@@ -126,7 +128,7 @@ def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iter
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, and the thread that waits for it. `on_end` is called when it ends."""
+    """A coroutine on the loop and the thread that waits for it. `on_end` is called when the coroutine ends."""
 
     def __init__(
         self, work: Coroutine[Any, Any, T], background: _Background, on_end: Callable[[], None] = lambda: None
@@ -157,7 +159,7 @@ class _Call(Generic[T]):
             self._on_end()
 
     def stop(self) -> None:
-        """Request the end without waiting, because finalisers call this method on any thread."""
+        """Request cancellation without waiting, because finalisers may call this method on any thread."""
         if not self.done.is_set():
             try:
                 self.background.call(self._cancel)
@@ -203,19 +205,22 @@ class _Pump(Generic[T]):
             yield batch
 
     def stop(self) -> None:
-        """Request the end."""
+        """Request cancellation."""
         self._stopped = True
         if self._call is not None:
             self._call.stop()
 
     def close(self) -> None:
-        """Request the end and wait for it, except on the loop itself, which has to do the work."""
+        """Request cancellation and wait until it is done.
+
+        On the loop's own thread, do not wait, because the loop does the work.
+        """
         self.stop()
         if self._call is not None and not self._call.background.is_here():
             _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))
 
     async def _move(self) -> None:
-        """Fill the queue. Runs on the loop."""
+        """Fill the queue. This method runs on the loop."""
         async with closing(self._events) as events:
             async for item in events:
                 if self._stopped:  # the producer ignored the cancellation
@@ -259,14 +264,15 @@ class _Pump(Generic[T]):
 async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a plain function in a worker thread, with a copy of the caller's context variables.
 
-    Up to 256 functions run at once, not counting those that wait for the bridge themselves. Further ones are queued.
-    Cancellation stops the wait. A function that has not started then never runs. A running function cannot be stopped:
-    it keeps its thread until it returns, but does not keep the process alive. `abandoned` lists such functions, and
-    `is_abandoned` shows if a cancellation left one running. Up to 256 of them get additional threads.
+    Up to 256 functions run concurrently, not counting functions that are themselves waiting for the bridge. Further
+    functions are queued. Cancelling the wait for a queued function means that the function never runs. A running
+    function cannot be stopped: it keeps its thread until it returns, but does not keep the process alive. `abandoned`
+    lists such functions, and `is_abandoned` tells whether a cancellation left a function running. Up to 256 abandoned
+    functions are replaced by additional threads.
 
     Raises:
-        JackfieldError: No thread is free or will be, because the machine cannot start more or abandoned functions hold
-            all threads. The function does not run.
+        JackfieldError: No thread is free or will become free, because the machine cannot start more threads or
+            abandoned functions hold all threads. The function does not run.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -294,7 +300,7 @@ def is_abandoned(error: BaseException | None) -> bool:
 
 
 def result_of_cancelled(error: BaseException) -> tuple[Any, ...]:
-    """Return, in a tuple, the result of a function that returned before its wait was cancelled, otherwise ()."""
+    """Return a 1-tuple with the result if the function returned before its wait was cancelled, otherwise ()."""
     result: tuple[Any, ...] = getattr(error, _RESULT, ())
     return result
 
@@ -305,16 +311,16 @@ def mark_abandoned(error: BaseException) -> None:
 
 
 def abandoned() -> list[str]:
-    """List the abandoned functions that are still running, by the names of the tasks that called them."""
+    """Return the names of the tasks whose abandoned functions are still running."""
     return _this_process().workers.abandoned()
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function like `in_worker`, but only once for all concurrent callers with the same arguments.
+    """Run a function as `in_worker` does, but only once for all concurrent callers with the same arguments.
 
-    Use it for functions that open or load something on first use and keep it. Callers may be in different event loops.
-    The arguments must be hashable. Cancelling one caller does not affect the others. All callers get the same error,
-    and the next call tries again.
+    Use this for functions that open or load a resource on first use and then reuse it. Callers may be in different
+    event loops. The arguments must be hashable. Cancelling one caller does not affect the others. All callers get the
+    same error, and the next call tries again.
     """
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
@@ -331,8 +337,8 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
     """Run a plain function in a worker thread without waiting for it. Its errors are logged.
 
     Returns:
-        A future that completes after the function, with an error only if no thread is available. Cancelling the future
-        or the wait for it has no effect.
+        A future that completes after the function. It only fails if no thread is available. Cancelling the future, or
+        the wait for it, has no effect.
     """
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_running_or_notify_cancel()
@@ -369,12 +375,14 @@ def _settle(
 
 @dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """A function for a worker thread. `arrive` receives its result or error, or the error that no thread will be free.
+    """A function to run in a worker thread.
+
+    `arrive` receives the result or error, or an error if no thread is available.
 
     Attributes:
         is_abandoned: True if the caller has stopped waiting.
-        is_lent: True if the job waits for the bridge, and so perhaps for another job.
-        result: The function's result in a tuple, once it has returned.
+        is_lent: True if the job is waiting for the bridge, and therefore possibly for another job.
+        result: A 1-tuple with the function's result once the function has returned.
     """
 
     function: Callable[[], T]
@@ -395,7 +403,7 @@ class _Job(Generic[T]):
 
 
 def _as_raised_in_a_task(error: BaseException) -> BaseException:
-    """Wrap the two kinds of errors that have a special meaning when they leave a task."""
+    """Wrap the two kinds of errors that have a special meaning when a task raises them."""
     if isinstance(error, StopIteration | asyncio.CancelledError):
         arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
         arriving.__cause__ = error
@@ -404,13 +412,13 @@ def _as_raised_in_a_task(error: BaseException) -> BaseException:
 
 
 class _Workers:
-    """Pool of daemon threads, which are reused when idle, added up to a limit, and ended after some idle seconds.
+    """Pool of daemon threads. Threads are added up to a limit, reused when idle, and stopped after some idle seconds.
 
-    The standard library's pool has three faults: the interpreter cannot exit before the slowest abandoned call, its
-    threads never end, and a pool whose workers wait for other workers can deadlock.
+    The standard library's pool has three faults: the interpreter cannot exit before the slowest abandoned call returns,
+    the pool's threads never stop, and a pool whose workers wait for other workers can deadlock.
 
-    This pool cannot deadlock. A job waits only while some thread runs a job that is not abandoned. If there is no such
-    thread and none can be started, all waiting jobs are refused, and never run later.
+    This pool cannot deadlock. Jobs only wait while some thread runs a job that has not been abandoned. If there is no
+    such thread and none can be started, all waiting jobs are refused and never run.
     """
 
     def __init__(self) -> None:
@@ -425,7 +433,7 @@ class _Workers:
             self._waiting.append(job)
 
     def abandon(self, job: _Job[Any]) -> bool:
-        """Stop waiting for a job. If it has not started, it never will. Return True if it is running."""
+        """Stop waiting for a job. A job that has not started will never start. Return True if the job is running."""
         with self._handing_out():
             job.is_abandoned = True
             with contextlib.suppress(ValueError):  # the job has already started
@@ -441,7 +449,7 @@ class _Workers:
         return True
 
     def take_back(self, job: _Job[Any]) -> None:
-        """Undo `lend` when the job's thread works again."""
+        """Undo `lend` when the job's thread resumes work."""
         with self._changed:
             job.is_lent = False
 
@@ -454,7 +462,7 @@ class _Workers:
         return [job for job in self._running if not job.is_lent]
 
     def _free(self) -> int:
-        """Return how many more jobs may run now."""
+        """Return the number of additional jobs that may run now."""
         at_work = self._at_work()
         return MAX_WORKERS - len(at_work) + min(sum(job.is_abandoned for job in at_work), MAX_ABANDONED)
 
@@ -515,7 +523,7 @@ class _Workers:
             job = _here.job = None  # an idle thread must keep no objects alive
 
     def _next(self) -> _Job[Any] | None:
-        """Return a job for an idle thread, or None after some idle seconds, which ends the thread."""
+        """Return a job for an idle thread. After some idle seconds, return None to stop the thread."""
         with self._changed:
             has_job = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
             self._idle -= 1
@@ -530,7 +538,10 @@ _here = threading.local()  # has `job` in the threads of the pool
 
 
 def _wait_lending(wait: Callable[[], object]) -> None:
-    """Wait for the bridge. A worker thread lends its slot meanwhile, because it may be waiting for another worker."""
+    """Wait for the bridge.
+
+    Meanwhile, a worker thread lends out its slot, because it may be waiting for another worker.
+    """
     job: _Job[Any] | None = getattr(_here, "job", None)
     workers = _this_process().workers
     if job is None or not workers.lend(job):
@@ -546,7 +557,7 @@ def _wait_lending(wait: Callable[[], object]) -> None:
 
 
 class _Background:
-    """An event loop in its own thread. Errors in tasks do not end it."""
+    """An event loop in its own thread. Errors in tasks do not stop the loop."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -565,14 +576,14 @@ class _Background:
         atexit.register(self._at_exit)
 
     def is_here(self) -> bool:
-        """Return True if the current thread is the loop's."""
+        """Return True if the current thread is the loop's thread."""
         return threading.get_ident() == self._thread.ident
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the loop.
 
         Raises:
-            JackfieldError: The loop has ended.
+            JackfieldError: The loop has stopped.
         """
         try:
             self.loop.call_soon_threadsafe(function, *args)
@@ -596,7 +607,7 @@ class _Background:
             atexit.unregister(self._at_exit)
 
     def _at_exit(self) -> None:
-        """Let unfinished work close its processes, files and connections."""
+        """Give unfinished work time to close its processes, files and connections."""
         if self._process != os.getpid() or self.has_ended:
             return
         done = threading.Event()
@@ -616,7 +627,7 @@ def _raise_lost() -> NoReturn:
 
 
 class _Process:
-    """One process's loop and threads, started on first use."""
+    """A process's event loop and worker threads, started on first use."""
 
     def __init__(self) -> None:
         self.workers = _Workers()

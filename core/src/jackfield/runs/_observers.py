@@ -154,7 +154,7 @@ class Observers(StatesSecrets):
     def surround_events(self, events: AsyncIterator[T], run_id: str, session: str) -> SurroundedEvents[T] | None:
         """Wrap a run's events so that its work happens inside the observers' contexts.
 
-        Return None if there are none.
+        Return None if no observer wraps work.
         """
         if not self._surrounding:
             return None
