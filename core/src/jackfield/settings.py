@@ -1,11 +1,12 @@
-"""Settings from the environment and configuration files, which only `load_settings` reads.
+"""Settings from the environment and configuration files. Only `load_settings` reads them.
 
-There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (`projects` finds it and decides which parts
-apply), the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`), and `choices.toml` next to it, which
-is written by commands such as `jackfield plugins enable`. The environment overrides the project, the project overrides
-the choices, and the choices override the user's file. A name that any of them blocks stays blocked. A project can only
-restrict, unless the user has agreed to more. Secrets come from the environment, the user's file or the keys stored by
-`jackfield keys`, never from the project's file, which others can read.
+There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (the `projects` module finds this file and
+determines which parts apply), the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`), and
+`choices.toml` in the same directory, which is written by commands such as `jackfield plugins enable`. The environment
+overrides the project, the project overrides the choices, and the choices override the user's file. If any of them
+blocks a name, it stays blocked. A project can only add restrictions unless the user has approved more. Secrets come
+from the environment, the user's file or the keys stored by `jackfield keys`, but never from the project's file, because
+others can read it.
 
 This module imports only the standard library, because listing plugins must be cheap.
 """
@@ -57,28 +58,29 @@ _MAY_HAVE_OUR_TABLE = re.compile(rb"""tool["']?[ \t]*(?:\.[ \t]*["']?jackfield|[
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one process.
+    """The settings for one process.
 
     Attributes:
-        allow: The only distributions whose plugins may load, with normalised names, or None for all.
-        block: Distributions, `kind.name` or `distribution/name` that never load.
-        enabled: Processors and observers that act without being named in code: `processor.name` or
-            `processor.distribution/name`. With an entry `tool.distribution/*`, names without a distribution also match
-            the components that this distribution lists at run time.
-        order: Names of processors, outermost first, used if nothing else determines the order.
-        prefer: Preferred distributions for names that several distributions offer: `kind.name` → distribution.
+        allow: The normalised names of the only distributions whose plugins may load, or None for all distributions.
+        block: Plugins that never load: distributions, `kind.name` or `distribution/name`.
+        enabled: Processors and observers that are active without being named in code: `processor.name` or
+            `processor.distribution/name`. If there is an entry `tool.distribution/*`, names without a distribution also
+            match the components that this distribution lists at run time.
+        order: Names of processors, outermost first. Used if nothing else determines the order.
+        prefer: Maps `kind.name` to the preferred distribution for names that several distributions provide.
         safe: True to load no plugins at all.
         strict: True to treat any problem with a plugin as an error.
         trace: True to print every loaded plugin and its load time to stderr.
-        record: True to record the command line's runs and chats if a store is installed. A table can also contain the
-            store's settings, and its name if it is not the default store.
-        options: Settings of processors, observers, servers, stores, embedders and parsers, by `kind.name` or
+        record: True to record runs and chats started on the command line if a store is installed. A table can also
+            contain the store's settings and, if it is not the default store, its name.
+        options: Settings for processors, observers, servers, stores, embedders and parsers, keyed by `kind.name` or
             `kind.distribution/name`.
-        origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
-        project: The project's file, even if it does not apply, or None if there is none.
-        unnarrowed: The rules without the project's restrictions, or None if there are none. These rules ensure that a
-            project can neither choose between plugins by blocking one nor disable what the user has enabled.
-        local: Files that are plugins without being installed.
+        origins: The file or variable that sets each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
+        project: The project's file, even if it does not apply, or None if there is no project file.
+        unnarrowed: The rules without the project's restrictions, or None if the project has no restrictions. These
+            rules ensure that a project can neither choose between plugins by blocking one of them nor disable anything
+            that the user has enabled.
+        local: Files that serve as plugins without being installed.
     """
 
     allow: frozenset[str] | None = None
@@ -100,10 +102,10 @@ class Settings:
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
-        """Return the key or token in a variable, or None.
+        """Return the key or token in a variable, or None if it is not set.
 
-        The environment, which is read on each call, overrides the user's file, which overrides keys stored by
-        `jackfield keys`.
+        The environment, which is read on each call, overrides the user's file. The user's file overrides the keys
+        stored by `jackfield keys`.
 
         Raises:
             ConfigError: The stored keys cannot be read.

@@ -1,4 +1,4 @@
-"""Stores, which hold the records of runs."""
+"""Stores, which hold run records."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ RUNNING = "running"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run, as listed by a store.
+    """A run as listed by a store.
 
     Attributes:
         run_id: The run's id.
-        agent: The agent's name, or its kind if it has none.
-        model: The model, as `backend:model`. If the agent named a server, its address follows after a space.
-        session: The conversation that the run belongs to, or '' for none.
-        parent: The run from which this one was forked, or '' for none.
-        owner: The user for whom a service started the run, or '' for none.
-        title: The beginning of the question.
-        state: `running`, then the reason why the run ended, as in `RunFinished`, or `failed`.
+        agent: The agent's name, or its kind if it has no name.
+        model: The model, as `backend:model`. If the agent specified a server, the server's address follows after a
+            space.
+        session: The run's conversation, or '' if it has none.
+        parent: The run from which this run was forked, or '' if it was not forked.
+        owner: The user for whom a service started the run, or '' if there is none.
+        title: The start of the question.
+        state: `running` until the run ends, then the reason why it ended, as in `RunFinished`, or `failed`.
         is_held: True if a process holds the run.
-        began, changed: The times when the run started and when its state last changed, as Unix timestamps in seconds by
-            the store's clock. Use them only for display, because clocks may be set back.
+        began, changed: The times when the run started and when its state last changed, as Unix timestamps in seconds
+            from the store's clock. Only use them for display, because clocks may be set back.
         entries: The number of entries in the run's record.
     """
 
@@ -57,8 +58,8 @@ class Signal(NamedTuple):
     """A message to the processes that use a store. An empty signal only says that something may have changed.
 
     Attributes:
-        run_id: The run that the signal concerns, or '' for any.
-        text: The message, or '' for none.
+        run_id: The run that the signal concerns, or '' for any run.
+        text: The message, or '' if there is none.
     """
 
     run_id: str = ""
@@ -66,24 +67,24 @@ class Signal(NamedTuple):
 
 
 class Store(Configured, ABC):
-    """Store for the records of runs. A record is a list of strings that is only appended to, never changed.
+    """Store for run records. A record is an append-only list of strings.
 
-    One instance serves many runs, tasks, threads and event loops at once, and many processes may use the same data. At
-    most one process *holds* a run: the process that created it, or one that took the hold later. A hold ends with the
-    run, or at the latest with the process, without a timeout and without a write. Holds are numbered in ascending
-    order. A process whose hold has an older number has lost the run, and cannot change it.
+    One instance serves many runs, tasks, threads and event loops concurrently, and many processes may use the same
+    data. At most one process *holds* a run: the process that created the run, or a process that took the hold later. A
+    hold ends with the run, or at the latest with the process. Neither a timeout nor a write is needed for that. Holds
+    are numbered in ascending order. A process whose hold is outdated has lost the run and can no longer change it.
 
-    Stores never read the content of entries. The library `jackfield-records` writes and reads them: its
-    `RecordingStore` is this class with a `recorder`.
+    Stores never interpret entries. The `jackfield-records` library writes and reads them. Its `RecordingStore` adds a
+    `recorder` to this class.
 
     Attributes:
-        content: True if the texts of runs may be written. If False, records contain only names, times and usage, and
+        content: True if the text of runs may be written. If False, records only contain names, times and usage, and
             runs cannot be resumed.
-        patience_s: The seconds for which a run waits while the store raises `StoreUnavailableError`.
+        patience_s: The number of seconds that a run waits while the store raises `StoreUnavailableError`.
         recover: True if agents resume their interrupted runs when their first run starts; see
             `jackfield_records.recover`.
-        reports_writes: True if `listen` yields an empty signal after each write by another process, so that none need
-            be sent.
+        reports_writes: True if `listen` yields an empty signal after each write by another process, which makes sending
+            empty signals unnecessary.
     """
 
     content: bool = True
@@ -93,7 +94,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """Create a record, and return the number of its hold. The times, `is_held` and `entries` of `run` are ignored.
+        """Create a record and return its hold's number. The times, `is_held` and `entries` in `run` are ignored.
 
         Raises:
             StoreError: A run with this id exists, or the record cannot be written.
@@ -101,7 +102,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def hold(self, run_id: str) -> int:
-        """Take the hold of a run that no process holds, and return the hold's number.
+        """Take hold of a run that no process holds, and return the hold's number.
 
         The run's state and entries do not change until the first `append`.
 
@@ -114,14 +115,16 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """Append all entries or none, and set the state. Once this method returns, they outlast the process.
+        """Append the entries atomically and set the state.
 
-        Without entries, the call only confirms that the hold is still valid, as runs do before they act. After an
-        error, the same entries may be sent again, and are stored only once. Writing any state other than `running` ends
-        the hold.
+        Once this method returns, both survive a crash of the process.
+
+        Without entries, the call only confirms that the hold is still valid. Runs do this before they act. After an
+        error, the same entries may be passed again and are still stored only once. Writing any state other than
+        `running` ends the hold.
 
         Raises:
-            RunBusyError: The hold was lost, because a newer one has begun or it was released.
+            RunBusyError: The hold was lost because a newer hold has started or because the hold was released.
             RunNotFoundError: The run was deleted.
             StoreUnavailableError: The store is temporarily unavailable.
             StoreError: The record cannot be written.
@@ -129,7 +132,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def release(self, run_id: str, hold: int) -> None:
-        """End a hold if it has not ended, whatever the store's condition. The record does not change.
+        """End a hold if it has not ended yet, even if the store is unavailable. The record does not change.
 
         Other processes can take the hold immediately, or as soon as they can use the store again. This method never
         raises or waits, because a run that ends while the store is unavailable must be free for the next process.
@@ -148,7 +151,7 @@ class Store(Configured, ABC):
     async def runs(
         self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
     ) -> list[StoredRun]:
-        """Return the most recent runs, newest first, optionally of one session, owner or state.
+        """Return the most recent runs, newest first, optionally filtered by session, owner or state.
 
         Raises:
             StoreError: The runs cannot be read.
@@ -161,7 +164,7 @@ class Store(Configured, ABC):
         owner: str | None = None,  # noqa: ARG002
         limit: int = 20,  # noqa: ARG002
     ) -> list[StoredRun]:
-        """Return the runs that contain every word in `text`, newest first, optionally of one owner.
+        """Return the runs that contain every word in `text`, newest first, optionally filtered by owner.
 
         The search covers questions and answers, ignores case, and also finds words inside longer words. Implementing
         this method is optional.
@@ -172,7 +175,7 @@ class Store(Configured, ABC):
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
 
     async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for overrides
-        """Change a run's title, even while a process holds the run. Implementing this method is optional.
+        """Change a run's title. This works even while a process holds the run. Implementing this method is optional.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -191,7 +194,7 @@ class Store(Configured, ABC):
         """
 
     async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for overrides
-        """Send a signal to every other process that listens. Signals may get lost, and are not recorded.
+        """Send a signal to all other processes that are listening. Signals may get lost and are not recorded.
 
         Implementing this method is optional.
 
@@ -205,9 +208,9 @@ class Store(Configured, ABC):
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
 
     def listen(self) -> AsyncIterator[Signal]:
-        """Yield an empty signal once listening has begun, then other processes' signals as they arrive.
+        """Yield an empty signal once listening has started, then other processes' signals as they arrive.
 
-        After an outage of the store, listening resumes with an empty signal. Implementing this method is optional.
+        After a store outage, listening resumes with an empty signal. Implementing this method is optional.
 
         Raises:
             StoreError: The store does not support signals, or is unavailable.
@@ -219,9 +222,9 @@ class Store(Configured, ABC):
         """Return a recorder for an agent's runs in this store. Each agent calls this method once."""
 
     async def foreign_file(self) -> Path | None:
-        """Return the file with the records if it was created by another user or on another machine, otherwise None.
+        """Return the file with the records if another user or another machine created it, otherwise None.
 
-        Pending calls in such a file come from strangers, so the command line asks before it resumes them.
+        Pending calls in such a file are not trusted, so the command line asks before it resumes them.
 
         Raises:
             StoreError: The record cannot be read.
@@ -229,14 +232,14 @@ class Store(Configured, ABC):
         return None
 
     async def aclose(self) -> None:
-        """End all holds, and close everything that is open. The next call reopens it."""
+        """End all holds and close all open resources. The next call reopens them."""
 
 
 def load_store(entry: object, host: Plugins) -> Store:
-    """Resolve an entry to a store: a store object, a name, or a dict of `name` and settings.
+    """Resolve an entry to a store. The entry is a store object, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: The entry is none of these, or a setting is not valid.
+        ConfigError: The entry is not in one of these forms, or a setting is not valid.
         PluginError: The store is not installed or cannot be loaded.
     """
     if isinstance(entry, Store):

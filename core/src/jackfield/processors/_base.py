@@ -1,7 +1,8 @@
 """Processors and call formats, which sit between callers and backends.
 
-A processor wraps one model call. There are two simpler forms: a `Preprocessor` changes only the request, and a
-`Postprocessor` only the stream. One law holds for all: chunk boundaries never change the folded result.
+A processor wraps one model call. There are two simpler forms: a `Preprocessor` only changes the request, and a
+`Postprocessor` only changes the stream. All processors follow one rule: chunk boundaries never change the folded
+result.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
 
 class Processor(Configured, ABC):
-    """Wrapper around model calls. One instance serves all calls of a model, even concurrent ones.
+    """Wrapper around model calls. One instance serves all calls of a model, including concurrent calls.
 
-    Keep the state of a call in `around`. `config_class` defines the settings; see `Configured`.
+    Keep the state of each call inside `around`. `config_class` defines the settings; see `Configured`.
 
     Attributes:
         name: The processor's name, unique within a chain. The `after` and `before` of other processors refer to it.
         phase: The processor's position in the chain.
-        after, before: Names of processors of the same phase that must be outside (`after`) or inside (`before`) this
-            one.
-        needs_text: True if the processor must see the contents of files, for example to hide values. PDFs are then sent
-            as text, even to a model that accepts PDFs.
+        after, before: Names of processors in the same phase that must be outside (`after`) or inside (`before`) this
+            processor.
+        needs_text: True if the processor must see file contents, for example to hide values. PDFs are then sent as text
+            even if the model accepts PDFs.
     """
 
     name: ClassVar[str]
@@ -47,14 +48,14 @@ class Processor(Configured, ABC):
 
     @abstractmethod
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Handle the request: usually, change it, pass it to `call_next`, and yield the events, changed or not."""
+        """Handle the request. Usually, change it, pass it to `call_next`, and yield the resulting events."""
 
     async def aclose(self) -> None:
-        """Close everything that calls opened. A later call reopens it."""
+        """Close all resources that calls opened. A later call reopens them."""
 
     @classmethod
     def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
-        """Return the callable that creates the processor of a descriptor. Plain functions are wrapped first."""
+        """Return the callable that creates a descriptor's processor. Plain functions are wrapped first."""
         match spec:
             case PreprocessorSpec():
                 return partial(FunctionPreprocessor, target, spec)
@@ -63,7 +64,7 @@ class Processor(Configured, ABC):
         return target
 
     def wrap(self, call_next: CallNext) -> CallNext:
-        """Bind `around` to the next element of the chain. The chain is composed only once."""
+        """Bind `around` to the next element in the chain. The chain is composed only once."""
 
         def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
             events = self.around(request, call_next)
@@ -75,11 +76,11 @@ class Processor(Configured, ABC):
 
 
 class Preprocessor(Processor):
-    """Processor that changes the request but not the stream, at no cost per event."""
+    """Processor that changes the request but not the stream. It adds no cost per event."""
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request to send, or the same object if nothing changes."""
+        """Return the request to send. If nothing changes, return the same object."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Send the prepared request."""
@@ -90,10 +91,13 @@ class Preprocessor(Processor):
 
 
 class StreamTransform(Protocol):
-    """Protocol for rewriting one stream, event by event. Text may be buffered, but only until `ModelFinished`."""
+    """Protocol for rewriting a stream event by event.
+
+    Text may be buffered, but no longer than until `ModelFinished`.
+    """
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """Return the events that replace `event`. They may be none, or include `event` itself."""
+        """Return the events that replace `event`. The result may be empty, or include `event` itself."""
 
 
 class Postprocessor(Processor):
@@ -113,7 +117,7 @@ class Postprocessor(Processor):
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """Rewrite a stream with a transform, starting a new one after each `StreamReset`.
+    """Rewrite a stream with a transform. After each `StreamReset`, start a new transform.
 
     Raises:
         BrokenPluginError: The transform returned something that is not iterable.
@@ -140,7 +144,10 @@ async def transformed(
 
 
 class FunctionPreprocessor(Preprocessor):
-    """Processor made from a function that changes a request. Plugins offer it with `@hook.preprocessors`."""
+    """Processor created from a function that changes a request.
+
+    Plugins provide such functions with `@hook.preprocessors`.
+    """
 
     def __init__(self, function: Callable[[ChatRequest], ChatRequest], spec: ProcessorSpec) -> None:
         self.prepared = function
@@ -152,7 +159,10 @@ class FunctionPreprocessor(Preprocessor):
 
 
 class FunctionPostprocessor(Postprocessor):
-    """Processor made from a function that returns transforms. Plugins offer it with `@hook.postprocessors`."""
+    """Processor created from a function that returns transforms.
+
+    Plugins provide such functions with `@hook.postprocessors`.
+    """
 
     def __init__(self, function: Callable[[ChatRequest], StreamTransform], spec: ProcessorSpec) -> None:
         self.started = function
@@ -172,29 +182,29 @@ def _misfit(processor: Processor, method: str, result: object, duty: str) -> Bro
 
 
 def _place(processor: Processor, spec: ProcessorSpec) -> None:
-    """Set attributes on the instance that other processors define in their class."""
+    """Set on the instance the attributes that other processors define on their class."""
     vars(processor).update(name=spec.name, phase=spec.phase, after=spec.after, before=spec.before)
 
 
 class CallFormat(ABC):
-    """Format for tool calls written as text, for models without native tool calls.
+    """Format for writing tool calls as text, for models without native tool calls.
 
-    Formats parse incrementally, reading each character once. If native calls arrive while a format is active, their
-    deltas pass through, with indices that do not collide with those of calls in the text.
+    Formats parse incrementally and read each character once. If native calls arrive while a format is active, their
+    deltas are forwarded, with indices that do not collide with the indices of calls in the text.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def render(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with its tools, calls and results written as text, and without `functions`.
+        """Return the request without `functions`, and with its tools, calls and results written as text.
 
         This method is called for every request, even without functions, because the history may contain calls.
         """
 
     @abstractmethod
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return a transform that finds calls in the text of one answer. `request` is the request before rendering."""
+        """Return a transform that finds calls in an answer's text. `request` is the request before rendering."""
 
 
 class CallFormatProcessor(Processor):
@@ -207,7 +217,7 @@ class CallFormatProcessor(Processor):
         self.call_format = call_format
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Render the request, and parse the calls in the answer."""
+        """Render the request and parse the calls in the answer."""
         rendered = self.call_format.render(_with_media_noted(request))
         if not request.functions or request.config.function_choice == "none":
             return call_next(rendered)

@@ -1,4 +1,4 @@
-"""Order processors by phase, then by `after` and `before`, then by name. A list of names overrides all of these."""
+"""Sort processors by phase, then by `after` and `before`, then by name. A list of names overrides all of these."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list
 
     Args:
         processors: The processors, in any order.
-        order: Names, outermost first. They override phases, `after` and `before`. Processors that are not listed keep
-            their positions.
+        order: Names, outermost first. The list overrides phases, `after` and `before`. Processors that are not listed
+            keep their positions.
 
     Raises:
         ConfigError: Two processors have the same name, a phase is unknown, or `after` and `before` form a cycle.
@@ -45,7 +45,10 @@ def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
 
 
 def _outer(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, set[str]]:
-    """Map each processor to those that must be outside it. Constraints between two listed processors are ignored."""
+    """Map each processor to the processors that must be outside it.
+
+    Constraints between two listed processors are ignored.
+    """
     outer: dict[str, set[str]] = {name: set() for name in by_name}
     for name, one in by_name.items():
         wishes = [*((name, earlier) for earlier in one.after), *((later, name) for later in one.before)]

@@ -1,4 +1,4 @@
-"""Contracts of document parsers, embedders and searchers, and the values that they exchange."""
+"""Contracts for document parsers, embedders and searchers, and the values that they exchange."""
 
 from jackfield.retrieval._documents import (
     Block,

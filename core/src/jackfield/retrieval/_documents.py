@@ -16,13 +16,13 @@ BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a document, such as a paragraph. Blocks are in reading order.
+    """A block in a document, such as a paragraph. Blocks are in reading order.
 
     Attributes:
-        text: The text. Tables are Markdown pipe tables.
-        kind: The kind of block.
-        page: The first page of the block, counted from 1, or None for formats without pages.
-        level: The level of a heading, counted from 1, or 0 for other blocks.
+        text: The block's text. Tables are written as Markdown pipe tables.
+        kind: The block's kind.
+        page: The page on which the block starts, counted from 1, or None for formats without pages.
+        level: The heading level, counted from 1, or 0 if the block is not a heading.
         part: The file inside the document that contains the block, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for
             the document's own blocks. `DocumentReader` sets it.
     """
@@ -36,13 +36,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file inside a file, such as an email attachment, an archive member or a scanned page.
+    """A file embedded in another file, such as an email attachment, an archive member or a scanned page.
 
     Attributes:
-        name: The part's name, possibly with folders. It is text from the file, so never use it as a path. '' for the
-            only file in a compressed file, which takes the outer file's name without the last extension.
+        name: The part's name, possibly with directories. The name comes from the file, so never use it as a path. If
+            '', the part is the only file in a compressed file, and its name is the outer file's name without the last
+            extension.
         data: The part's content.
-        page: For an image of a page, the page of the outer file. The part's blocks replace those of this page.
+        page: If the part is a page image, the number of that page in the outer file. The part's blocks replace the
+            blocks of that page.
     """
 
     name: str
@@ -56,13 +58,14 @@ class Document:
 
     Attributes:
         source: The document's path or URL.
-        blocks: The document's text, in order.
+        blocks: The document's blocks, in reading order.
         content_hash: The SHA-256 hash of the file's bytes, in hex.
         title: The document's title, or '' if it has none.
-        metadata: Properties stored in the file, such as its author. `unread` lists the parts that could not be read:
-            `["chapter 3"]`.
-        parts: Embedded files for other parsers. `DocumentReader` reads each in a process with limits, and adds the
-            blocks below the file's name or in place of a page. Parsers return parts only if their descriptor says so.
+        metadata: Properties stored in the file, such as the author. `unread` lists the parts that could not be read,
+            such as `["chapter 3"]`.
+        parts: Embedded files for other parsers. `DocumentReader` reads each part in a process with resource limits, and
+            adds its blocks below the file's name or in place of a page. Parsers only return parts if their descriptor
+            says so.
     """
 
     source: str
@@ -75,15 +78,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """An image of a document's page, with the position of a passage.
+    """An image of a page in a document, with the position of a passage.
 
     Attributes:
         page: The page number, counted from 1.
-        png: The image, as a PNG file.
+        png: The image as a PNG file.
         width, height: The image's size in pixels.
-        boxes: The passage's lines: left, top, right and bottom as fractions of the width and height, from 0 to 1. Empty
-            if the passage is not on the page.
-        has_text: True if the page contains text. A scanned page has none, so passages read from its image have no
+        boxes: The bounding box of each line in the passage: left, top, right and bottom as fractions of the width and
+            height, from 0 to 1. Empty if the passage is not on the page.
+        has_text: True if the page contains text. Scanned pages do not, so passages read from their images have no
             boxes.
     """
 
@@ -96,14 +99,14 @@ class PageImage:
 
 
 def unread_parts(document: Document) -> list[str]:
-    """Return a line for each unreadable part of a document, for people and models."""
+    """Return a line about each unreadable part of a document, for people and models."""
     parts = document.metadata.get("unread", ())
     name = shown_path(basename_of(document.source))
     return [f"{name}: {part} could not be read" for part in parts]
 
 
 class Parser(Configured, ABC):
-    """Parser for one type of file. Parsers run in separate processes, or in threads with one instance each.
+    """Parser for one file type. Parsers run in separate processes, or in threads with one instance each.
 
     `config_class` defines the settings; see `Configured`.
     """
@@ -121,17 +124,17 @@ class Parser(Configured, ABC):
 
         Args:
             data: The file's bytes.
-            page: The page on which the passage starts, counted from 1. It may continue on later pages.
-            passage: Text returned by `parse`, or part of it, or '' for none.
+            page: The page on which the passage starts, counted from 1. The passage may continue on later pages.
+            passage: All or part of the text returned by `parse`, or '' for no passage.
             source: The file's name, for error messages.
 
         Raises:
-            DocParserError: The page does not exist, or cannot be rendered.
+            DocParserError: The page does not exist or cannot be rendered.
         """
         raise DocParserError(f"{source} has no pages that can be drawn")
 
 
 def shown_path(path: str) -> str:
-    """Escape invalid UTF-8 and invisible characters in a path or URL, so that it is safe to send and display."""
+    """Escape invalid UTF-8 and invisible characters in a path or URL to make it safe to send and display."""
     text = path.encode("utf-8", "backslashreplace").decode()
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -19,11 +19,11 @@ Purpose = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of some texts.
+    """The vectors that an embedder returned for a list of texts.
 
     Attributes:
-        vectors: One vector per text, in order, all of the same length.
-        usage: The usage, with the texts' tokens as `prompt_tokens`.
+        vectors: One vector per text, in order. All vectors have the same length.
+        usage: The usage. `prompt_tokens` counts the tokens in the texts.
     """
 
     vectors: tuple[Vector, ...]
@@ -31,15 +31,15 @@ class Embedded:
 
 
 class Embedder(Configured, ABC):
-    """Converter of texts to vectors, which are close to each other if the texts have similar meanings.
+    """Converts texts to vectors. Texts with similar meanings get vectors that are close to each other.
 
     `config_class` defines the settings; see `Configured`. An embedder connects on the first call, serves many tasks,
-    threads and event loops at once, and splits any number of texts into requests.
+    threads and event loops concurrently, and splits any number of texts into requests.
 
     Attributes:
-        space: The identity of the vector space: the model, and options that change the vectors, such as the dimension.
-            Vectors from different spaces cannot be compared.
-        dimension: The length of the vectors, or None if it is unknown before the first call.
+        space: The identity of the vector space: the model, and any options that change the vectors, such as the
+            dimension. Vectors from different spaces cannot be compared.
+        dimension: The length of the vectors, or None if the length is not known before the first call.
     """
 
     backend: ClassVar[str]
@@ -51,7 +51,7 @@ class Embedder(Configured, ABC):
 
     @property
     def dimension(self) -> int | None:
-        """The length of the vectors, or None if it is unknown before the first call."""
+        """The length of the vectors, or None if the length is not known before the first call."""
         return None
 
     @abstractmethod
@@ -59,11 +59,11 @@ class Embedder(Configured, ABC):
         """Return the vectors of the texts, or an empty list if there are none.
 
         Args:
-            texts: The texts, none of them empty.
-            purpose: `document` for texts to search, `query` for queries. Some models treat them differently.
+            texts: The texts. No text may be empty.
+            purpose: `document` for texts to be searched, `query` for queries. Some models treat the two differently.
 
         Raises:
-            ValueError: A text is empty. The message contains its number.
+            ValueError: A text is empty. The message contains the text's number.
             ModelServiceError: The server failed or rejected the request.
         """
 
@@ -76,7 +76,7 @@ def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -
 
     Args:
         name: The name or address.
-        settings: The embedder's settings. They override those in `[settings."embedder.NAME"]` of the user's
+        settings: The embedder's settings. They override the settings in `[settings."embedder.NAME"]` of the user's
             `config.toml`.
         host: The plugin host that resolves the name.
 

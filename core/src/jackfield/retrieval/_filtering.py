@@ -1,4 +1,4 @@
-"""Metadata filters for chunks, parsed once and matched against plain values."""
+"""Metadata filters for chunks. A filter is parsed once and matched against plain values."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _EXAMPLE = "{'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob'
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one metadata key.
+    """A condition on a metadata key.
 
     Attributes:
         key: The key.
-        operator: `in` (one of the operands), `not` (none of them), `gt`, `gte`, `lt` or `lte`.
+        operator: `in` (equals one of the operands), `not` (equals none of the operands), `gt`, `gte`, `lt` or `lte`.
         operands: The values to compare with, all of the same kind.
     """
 
@@ -56,7 +56,7 @@ class Condition:
         return kind_of(self.operands[0])
 
     def matches(self, value: MetadataValue | None) -> bool:
-        """Return True if the key's value meets the condition. A missing value meets only `not`."""
+        """Return True if the key's value meets the condition. A missing value only meets `not`."""
         if self.operator == "not":
             return value is None or not self._is_one(value)
         if value is None:
@@ -77,7 +77,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter, whose conditions must all be met. Use `Where.parse` to create one from a dict.
+    """A filter. A chunk matches if it meets all conditions. Use `Where.parse` to create a filter from a dict.
 
     Attributes:
         conditions: The conditions.
@@ -89,11 +89,11 @@ class Where:
 
     @classmethod
     def parse(cls, value: Mapping[str, object] | Where, *, what: str = "where") -> Where:
-        """Parse a dict of keys and conditions, such as `{"year": {"gte": 2023}, "path": "reports/*"}`.
+        """Parse a dict that maps keys to conditions, such as `{"year": {"gte": 2023}, "path": "reports/*"}`.
 
         A condition is a value, a list of alternative values, or a dict of `gt`, `gte`, `lt`, `lte` and `not`. Text
-        matching is case-insensitive; `*` matches any text and `?` one character. A pattern for `path` or `part` may
-        start at any folder. `path` is the file itself, and `part` a file inside it.
+        matching is case-insensitive. `*` matches any text, and `?` matches one character. A pattern for `path` or
+        `part` may start at any directory. `path` refers to the file itself, and `part` to a file inside it.
 
         Raises:
             ConfigError: A condition is not valid. The message names the key.
@@ -105,13 +105,13 @@ class Where:
         return cls(tuple(one for key, constraint in value.items() for one in _conditions(key, constraint, what)))
 
     def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:
-        """Check that the filter's keys and kinds are known, and return it as checked.
+        """Check that the filter's keys and kinds are known, and return a checked copy.
 
         Args:
-            kinds: The keys of the documents, with the kinds of their values.
+            kinds: The documents' metadata keys, each with the kinds of its values.
 
         Raises:
-            ConfigError: No document has one of the filter's keys, or its values are of another kind.
+            ConfigError: No document has a key that the filter uses, or the key's values are of another kind.
         """
         for condition in self.conditions:
             known = [*kinds.get(condition.key, ())]
@@ -126,11 +126,11 @@ class Where:
 
     @property
     def is_of_documents(self) -> bool:
-        """True if the filter always matches either all chunks of a document or none."""
+        """True if the filter always matches either all chunks of a document or none of them."""
         return all(condition.key not in CHUNK_KEYS for condition in self.conditions)
 
     def of_documents(self) -> Where:
-        """Return only the conditions that concern whole documents."""
+        """Return a filter with only the conditions that apply to entire documents."""
         return Where(tuple(one for one in self.conditions if one.key not in CHUNK_KEYS), self.is_checked)
 
     def matches(self, values: Mapping[str, MetadataValue]) -> bool:
@@ -139,7 +139,7 @@ class Where:
 
 
 def document_values(source: str, title: str, metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
-    """Return the filter values that all chunks of a document share."""
+    """Return the filter values that are common to all chunks of a document."""
     name = basename_of(source)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     return {**metadata, "path": source.replace("\\", "/"), "name": name, "type": extension, "title": title}
@@ -163,7 +163,7 @@ def kind_of(value: object) -> Kind:
 
 
 def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, frozenset[str]]:
-    """Return the keys that filters can use, with the kinds of their values."""
+    """Return the keys that filters can use, each with the kinds of its values."""
     kinds: dict[str, set[str]] = {key: {kind} for key, kind in (*DOCUMENT_KEYS.items(), *CHUNK_KEYS.items())}
     for values in metadata:
         for key, value in values.items():
@@ -172,7 +172,7 @@ def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, froze
 
 
 def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> dict[str, MetadataValue]:
-    """Validate document metadata, and return it in the form that filters use.
+    """Validate document metadata and return it in the form that filters use.
 
     Raises:
         ConfigError: A key is reserved, or a value is not text, a date, a number, a bool or a list of texts.
@@ -226,7 +226,7 @@ def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
 
 @lru_cache(maxsize=256)
 def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
-    """Return regular expressions for text with `*` and `?`, any of which may match."""
+    """Return regular expressions for text with `*` and `?`. The text matches if any of them does."""
     plain = text.replace("\\", "/") if is_path else text
     plain = plain.replace("[", "[[]")  # brackets are not wildcards
     ways = [plain, f"*/{plain}", f"*{PART_SEPARATOR}{plain}"] if is_path and not plain.startswith("/") else [plain]

@@ -19,24 +19,24 @@ from jackfield.retrieval._filtering import MetadataValue, Where, document_values
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document, small enough to be found and shown on its own.
+    """A part of a document that is small enough to be found and shown on its own.
 
     Attributes:
-        id: An id that is unique in the corpus, and stable as long as the same bytes are split in the same way.
+        id: An id that is unique within the corpus. It is stable as long as the same bytes are split in the same way.
         source: The document's path or URL.
         text: The text that the model reads.
         index: The chunk's position in the document, starting at 0.
         tokens: The number of tokens in `text`.
-        page: The first page of the chunk, counted from 1, or None.
-        headings: The headings above the chunk, outermost first. Inside a part, the first one is the part's name.
+        page: The page on which the chunk starts, counted from 1, or None.
+        headings: The headings above the chunk, outermost first. Inside a part, the first heading is the part's name.
         part: The file inside the document that contains the chunk, such as 'scans.zip › a.pdf', or '' for the document
             itself. `page` then refers to this file.
         title: The document's title.
-        overlap: The number of characters of `text`, after its page line, that repeat the previous chunk.
-        joint: The text between the previous chunk and the text after `overlap`, for reassembling the document, or None
-            if unknown.
+        overlap: The number of characters in `text` (after the page line) that repeat the previous chunk.
+        joint: The text between the previous chunk and the text after `overlap`, used to reassemble the document, or
+            None if unknown.
         is_cut: True if the chunk's end is missing.
-        metadata: Values for filtering, in addition to the other attributes: `{"year": 2024}`.
+        metadata: Values for filtering in addition to the other attributes, such as `{"year": 2024}`.
     """
 
     id: str
@@ -64,10 +64,10 @@ _KEPT_SELECTIONS = 8
 
 
 class Selection:
-    """The chunks of a corpus that a filter selects, as positions.
+    """The positions of the chunks that a filter selects in a corpus.
 
     Attributes:
-        numbers: The positions of the selected chunks, ascending.
+        numbers: The positions of the selected chunks, in ascending order.
         total: The number of chunks in the corpus.
     """
 
@@ -96,7 +96,7 @@ class Corpus:
         """Return the chunks that a filter selects. Recent selections are cached.
 
         Raises:
-            ConfigError: No chunk has one of the filter's keys, or its values are of another kind.
+            ConfigError: No chunk has a key that the filter uses, or the key's values are of another kind.
         """
         if not where.is_checked:
             where = where.check(self.metadata_kinds)
@@ -109,11 +109,11 @@ class Corpus:
 
     @cached_property
     def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
-        """The keys that filters can use, with the kinds of their values."""
+        """The keys that filters can use, each with the kinds of its values."""
         return kinds_in(chunk.metadata for chunk in self.chunks)
 
     def number_of(self, chunk: Chunk) -> int | None:
-        """Return a chunk's position in `chunks`, or None if it belongs to another corpus."""
+        """Return a chunk's position in `chunks`, or None if the chunk belongs to another corpus."""
         return self._numbers.get(chunk.id)
 
     @cached_property
@@ -121,7 +121,10 @@ class Corpus:
         return {chunk.id: number for number, chunk in enumerate(self.chunks)}
 
     def numbers_of(self, where: Where) -> list[int]:
-        """Return the positions of the chunks that a checked filter selects, ascending, without caching."""
+        """Return the positions of the chunks that a checked filter selects, in ascending order.
+
+        The result is not cached.
+        """
         return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
 
     @cached_property
@@ -130,7 +133,7 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash of all chunks, under which searchers store their indexes."""
+        """A hash of all chunks. Searchers store their indexes under this hash."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(chunk.id.encode("utf-8", "surrogatepass"))
@@ -140,7 +143,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that matches a query. `ranks` contains its rank (counted from 1) in each searcher's list."""
+    """A chunk that matches a query. `ranks` contains the chunk's rank (counted from 1) in each searcher's list."""
 
     chunk: Chunk
     score: float
@@ -148,21 +151,21 @@ class Hit:
 
 
 class Searcher(Configured, ABC):
-    """Ranks a corpus's chunks for a query. Each corpus is indexed once, and the index is stored by content hash.
+    """Ranks the chunks of a corpus for a query. Each corpus is indexed once. The index is stored by content hash.
 
     `config_class` defines the settings; see `Configured`.
     """
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """Return at most `limit` hits, best first, with ties in document order, or [] if nothing matches.
+        """Return at most `limit` hits, best first, or [] if nothing matches. Ties are in document order.
 
         Args:
             query: The query.
             corpus: The corpus to search.
             limit: The maximum number of hits.
-            where: A filter. Only chunks in `corpus.select(where)` may be hits, and up to `limit` of those that match
-                the query must be found.
+            where: A filter. Only chunks in `corpus.select(where)` may be hits. Up to `limit` of the selected chunks
+                that match the query must be found.
 
         Raises:
             ConfigError: The filter uses keys or kinds that the corpus does not have.
@@ -171,12 +174,13 @@ class Searcher(Configured, ABC):
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Index a corpus before the first search.
 
-        If indexing fails or is cancelled, the finished part is kept, and the next call continues from there. The
-        default implementation runs one search, which does the same work.
+        If indexing fails or is cancelled, the work done so far is kept, and the next call continues from there. The
+        default implementation builds the index by running one search.
 
         Args:
             corpus: The corpus to index.
-            on_progress: A function that receives the number of indexed chunks and the total, from any thread.
+            on_progress: A function that receives the number of indexed chunks and the total number. Any thread may call
+                it.
         """
         await self.search(".", corpus, limit=1)
         if on_progress:
@@ -192,7 +196,7 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     Args:
         name: The searcher's name, or `distribution/name`.
         cfg: The searcher's settings.
-        host: The plugin host that resolves the name, and any names in the settings.
+        host: The plugin host that resolves the name and any names in the settings.
 
     Raises:
         PluginError: The searcher is not installed, cannot be loaded, or is not a searcher.

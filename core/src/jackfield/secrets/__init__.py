@@ -1,8 +1,8 @@
-"""Hide secrets in everything that is written or printed. All writers use this package.
+"""Hide secrets in everything that is written or printed. All code that writes or prints uses this package.
 
-Secrets are hidden in values before they become text: strings in messages, arguments and results. Names of fields,
-roles, ids and other structure are never changed. A secret becomes `[secret:NAME]`, so a resumed run that knows the
-secret can restore it (`seal` and `unseal`).
+Secrets are hidden in values (the strings in messages, arguments and results) before the values are converted to text.
+Field names, roles, ids and other structure are never changed. A secret becomes `[secret:NAME]`, so a resumed run that
+knows the secret can restore it (`seal` and `unseal`).
 
 Components declare their secrets with `secret_sources`. Secrets that appear later, such as OAuth tokens, are registered
 with `learn_secret`.

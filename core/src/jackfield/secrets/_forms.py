@@ -1,4 +1,4 @@
-"""The encodings in which a secret may be written: JSON, URLs, base64."""
+"""The encodings in which a secret may be written: JSON, URL and base64."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PLAIN_RUN = re.compile(r"[A-Za-z0-9]{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One encoding of a secret.
+    """A secret in one encoding.
 
     Attributes:
         text: The encoded secret.
-        least: The shortest prefix of `text` that is hidden as well.
-        placeholder: The replacement for `text`. For a prefix, its length is added before the last character.
+        least: The shortest prefix of `text` that is also hidden.
+        placeholder: The replacement for `text`. For a prefix, the prefix length is inserted before the last character.
     """
 
     text: str = field(repr=False)
@@ -31,7 +31,7 @@ class Form:
 
 
 def forms_of(value: str, name: str) -> Iterator[Form]:
-    """Yield a secret as it is, as encoded in JSON, `repr` and URLs, and in base64 at each of the three offsets."""
+    """Yield a secret in plain text, as encoded in JSON, `repr` and URLs, and in base64 at each of the three offsets."""
     written = {
         "": value,
         "json": json.dumps(value, ensure_ascii=False)[1:-1],
@@ -64,7 +64,7 @@ def _in_base64(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _least_of(text: str) -> str:
-    """Return the shortest prefix that is not common text, unlike `sk-proj-`, for example."""
+    """Return the shortest prefix that is not common text. For example, `sk-proj-` is common text."""
     for size in range(SHORTEST, min(len(text), 64)):
         if len(set(text[:size])) >= FEWEST_CHARACTERS and not is_common(text[:size]):
             return text[:size]
@@ -72,5 +72,5 @@ def _least_of(text: str) -> str:
 
 
 def probe_of(form: Form) -> str:
-    """Return a part of the encoded secret that is the same in every JSON text, or ''."""
+    """Return a part of the encoded secret that every JSON encoding leaves unchanged, or ''."""
     return max(_PLAIN_RUN.findall(form.least), key=len, default="")

@@ -1,4 +1,4 @@
-"""Replace secrets with placeholders, and restore them."""
+"""Replace secrets with placeholders, and restore secrets from placeholders."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _warned: set[str] = set()
 
 
 class KnowsSecrets(Protocol):
-    """Settings that hold keys and tokens by name."""
+    """Settings that contain keys and tokens by name."""
 
     def named_secrets(self) -> Mapping[str, str]: ...
 
 
 class Secrets:
-    """A set of known secrets, which it hides in values and restores.
+    """A set of known secrets that can be hidden in values and restored.
 
     Args:
-        known: Secrets to hide. Weak secrets are not hidden. Instead, a warning is logged once for each name.
+        known: The secrets to hide. Weak secrets are not hidden; instead, a warning is logged once per name.
     """
 
     def __init__(self, known: Iterable[Secret] = ()) -> None:
@@ -90,7 +90,10 @@ class Secrets:
         return True
 
     def include(self, component: object) -> None:
-        """Also hide the secrets of a component, such as an agent that joins a run. Repeated calls have no effect."""
+        """Also hide a component's secrets, for example those of an agent that joins a run.
+
+        Repeated calls have no effect.
+        """
         with suppress(TypeError):  # dicts and None support no hash or weak reference
             if component in self._included:
                 return
@@ -128,11 +131,11 @@ class Secrets:
     # --- texts and values ---
 
     def are_in(self, text: str) -> bool:
-        """Return True if the text contains a secret or the beginning of one, in any encoding."""
+        """Return True if the text contains a secret or the start of a secret, in any encoding."""
         return self.hide(text) != text
 
     def may_be_in(self, json_text: str) -> bool:
-        """Return False if no value in a JSON text contains a secret, or True if one might. This check is fast."""
+        """Quickly check a JSON text. Return False if no value contains a secret, or True if a value might."""
         for probe in self._current_probes():
             if probe in json_text:
                 return True
@@ -142,7 +145,7 @@ class Secrets:
     def hide(self, text: str) -> str:
         """Replace secrets in text with placeholders.
 
-        Text that is JSON, such as a call's arguments, remains valid JSON.
+        If the text is JSON, such as a call's arguments, it remains valid JSON.
         """
         for probe in self._current_probes():
             if probe in text:
@@ -155,7 +158,7 @@ class Secrets:
         return self._replace(text)
 
     def hide_pieces(self, pieces: Sequence[str]) -> list[str]:
-        """Replace secrets with placeholders in text that is split into pieces, even if a secret spans several."""
+        """Replace secrets with placeholders in text that is split into pieces. A secret may span several pieces."""
         whole = "".join(pieces)
         spans = self._spans(whole) if any(probe in whole for probe in self._current_probes()) else []
         if not spans:
@@ -175,7 +178,10 @@ class Secrets:
         return [self.hide_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
     def hide_fields(self, value: _T) -> _T:
-        """Return messages, events or entries as plain values with placeholders. Names, roles and ids are unchanged."""
+        """Convert messages, events or entries to plain values, with placeholders for secrets.
+
+        Names, roles and ids are unchanged.
+        """
         hidden: Any = self._hide_fields(value)
         result: _T = hidden
         return result
@@ -193,7 +199,7 @@ class Secrets:
         return value if key in STRUCTURE else self._hide_fields(value)
 
     def pending_in(self, text: str) -> int:
-        """Return the number of characters at the end of the text that may be the beginning of a secret."""
+        """Return the number of characters at the end of the text that may be the start of a secret."""
         most = 0
         for form in self._forms:
             for size in range(min(len(form.text) - 1, len(text)), most, -1):
@@ -203,7 +209,7 @@ class Secrets:
         return most
 
     def _hide_in_json(self, text: str) -> str:
-        """Hide secrets in the strings of a JSON text, however they are escaped, preserving its layout if possible."""
+        """Hide secrets in a JSON text's strings, regardless of escaping. The layout is preserved if possible."""
         replaced = self._replace(text)
         try:
             value = json.loads(text)
@@ -224,11 +230,11 @@ class Secrets:
         return _part_of(text, 0, len(text), spans) if spans else text
 
     def find(self, text: str, *, any_case: bool = False) -> list[tuple[int, int, str]]:
-        """Return the positions of secrets in the text with their placeholders, in order and without overlaps.
+        """Return the positions of secrets in the text, with their placeholders. They are in order and do not overlap.
 
         Args:
             text: Any text.
-            any_case: True to ignore case, because servers may change it.
+            any_case: True to ignore case. Servers may change the case of a secret.
         """
         self._current_probes()
         lowered = lower_each(text) if any_case else ""
@@ -268,8 +274,8 @@ class Secrets:
     def fill(self, value: Any) -> Any:
         """Replace placeholders in a value with the known secrets.
 
-        Use this method only for values proven to have contained the secrets (see `unseal`), because models can write
-        placeholders as well.
+        Only use this method for values that provably contained the secrets (see `unseal`), because models can write
+        placeholders, too.
         """
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._fill_one, value) if "[secret:" in value else value
@@ -286,10 +292,10 @@ class Secrets:
         return known[: int(size)] if known and size.isdigit() else match[0]
 
     def seal(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Hide the secrets in an object like `hide_fields`, and add a digest of the original if anything changed.
+        """Hide the secrets in an object as `hide_fields` does. If anything changed, add a digest of the original.
 
-        The digest takes tens of milliseconds to compute, which makes guessing a weak secret from it slow. In an event
-        loop, use a worker thread.
+        Computing the digest takes tens of milliseconds, which slows down attempts to guess a weak secret from it. In an
+        event loop, call this method in a worker thread.
         """
         hidden = self.hide_fields(dict(value))
         if hidden == value:
@@ -297,9 +303,11 @@ class Secrets:
         return {**hidden, SEAL: digest_of(value, is_secret=True)}
 
     def unseal(self, value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Restore a sealed object. Return (original, True), or (hidden form, False) if a secret is missing or changed.
+        """Restore a sealed object.
 
-        Objects without a digest are returned unchanged, even if they contain text that looks like a placeholder.
+        Return (original, True), or (sealed form, False) if a secret is missing or has changed.
+
+        Objects without a digest are returned unchanged, even if their text contains apparent placeholders.
         """
         rest = dict(value)
         seal = rest.pop(SEAL, None)
@@ -309,14 +317,17 @@ class Secrets:
         return (filled, True) if has_digest(filled, str(seal)) else (rest, False)
 
     def as_restored(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of sealing and unsealing this object, without computing a digest."""
+        """Return the same object as sealing and unsealing would, without computing a digest."""
         hidden = self.hide_fields(dict(value))
         filled: dict[str, Any] = self.fill(hidden)
         return filled if filled == value else hidden
 
 
 def lower_each(text: str) -> str:
-    """Convert text to lower case without changing its length, although some characters have a longer lower case."""
+    """Convert text to lower case.
+
+    Characters whose lower case is longer are left alone, so the length stays the same.
+    """
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -331,7 +342,7 @@ class HideInLogs(logging.Filter):
         self._secrets = secrets
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Hide secrets in the record, including for later handlers. Records are never dropped."""
+        """Hide secrets in the record, for this handler and all later ones. Records are never dropped."""
         text = record.getMessage()
         trace = record.exc_text or (_FORMATTER.formatException(record.exc_info) if record.exc_info else "")
         hidden, hidden_trace = self._secrets.hide(text), self._secrets.hide(trace)
@@ -342,10 +353,10 @@ class HideInLogs(logging.Filter):
 
 
 def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Secrets:
-    """Collect the secrets of the environment, the user's settings, and components with everything they use.
+    """Collect the secrets in the environment, the user's settings and components, including everything they use.
 
     Args:
-        components: Components, such as an agent, whose model, tools, subagents and store are included.
+        components: The components. For an agent, the model, tools, subagents and store are included.
         settings: The user's settings.
     """
     named = settings.named_secrets() if settings else {}
@@ -356,7 +367,7 @@ def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Sec
 
 
 def _any_placeholder(value: Any) -> Any:
-    """Return a value with all placeholders made equal, regardless of their secrets' encodings."""
+    """Return a value with all placeholders made equal, regardless of the encodings of their secrets."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(HIDDEN_PARTS, value)
     if isinstance(value, dict):
@@ -374,14 +385,14 @@ def digest_of(value: object, *, is_secret: bool) -> str:
 
     Args:
         value: A JSON-compatible value.
-        is_secret: True if the value contains a secret. The digest then takes at least 13 ms to compute, which makes
-            guessing slow.
+        is_secret: True if the value contains a secret. Computing the digest then takes at least 13 ms, which slows down
+            guessing.
     """
     return _digest(value, os.urandom(16).hex() if is_secret else "")
 
 
 def has_digest(value: object, digest: str) -> bool:
-    """Return True if `digest` is a digest of the value, as computed by `digest_of`."""
+    """Return True if `digest` is the value's digest, as computed by `digest_of`."""
     return _digest(value, digest.rpartition(":")[0]) == digest
 
 
@@ -402,7 +413,7 @@ def _common_length(first: str, second: str) -> int:
 
 
 def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:
-    """Return a slice of text with placeholders, each at the start of its secret."""
+    """Return a slice of text in which a placeholder is at the start of each secret."""
     kept, position = [], start
     for first, last, placeholder in spans:
         if last <= start or first >= end:
@@ -416,10 +427,10 @@ def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, s
 
 
 def hide_in_addresses(text: str) -> str:
-    """Apply `hide_in_address` to every address in the text."""
+    """Apply `hide_in_address` to each address in the text."""
     return _URL.sub(lambda match: hide_in_address(match[0]), text) if "://" in text else text
 
 
 def hide_in_address(address: str) -> str:
-    """Replace an address's password, the keys in its query, and random parts of its path with placeholders."""
+    """Replace the password, the keys in the query, and random parts of the path of an address with placeholders."""
     return Secrets(replace(secret, warns=False) for secret in secrets_in_address(address, "address")).hide(address)

@@ -1,4 +1,4 @@
-"""Find secrets in settings, components, addresses and the environment, and register secrets that appear later."""
+"""Find secrets in settings, components, addresses and the environment, and register secrets that appear at run time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HasSecrets(Protocol):
 
 
 class StatesSecrets:
-    """Mixin that declares all attributes as possible sources of secrets: settings, keys, and other components."""
+    """Mixin that declares all attributes (settings, keys and other components) as possible sources of secrets."""
 
     def secret_sources(self) -> Iterable[object]:
         """Yield everything that may hold secrets: settings, `Secret`s, and other components.
@@ -40,10 +40,11 @@ class StatesSecrets:
 
 
 def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
-    """Yield the secrets in a value and in everything it uses.
+    """Yield the secrets in a value and in everything that it uses.
 
-    Secrets are `SecretStr`s, settings named like secrets (`is_secret`), header values, and passwords, keys and random
-    parts in addresses. Components are searched through `secret_sources`. Other objects are not searched.
+    The following count as secrets: `SecretStr`s, settings with names typical of secrets (`is_secret`), header values,
+    and passwords, keys and random parts of addresses. Components are searched using `secret_sources`. Other objects are
+    not searched.
 
     Args:
         value: Settings, a component, or any collection of these.
@@ -53,10 +54,10 @@ def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
 
 
 class SecretSearch:
-    """One search, which visits each value once.
+    """A search for secrets that visits each value only once.
 
     Attributes:
-        components: The visited components, in search order.
+        components: The components visited, in search order.
     """
 
     def __init__(self) -> None:
@@ -111,7 +112,7 @@ class SecretSearch:
 
 
 def _joined_name(name: str, key: str) -> str:
-    """Name a setting by its component and key. The names in between mean nothing to a reader."""
+    """Name a setting after its component and key, leaving out the levels in between, which would not help a reader."""
     if key.strip("_") in ("config", "cfg", "generate_cfg", "given", "settings"):
         return name
     component = name.rpartition(".")[2]
@@ -146,7 +147,10 @@ def secrets_in_address(address: str, name: str) -> Iterator[Secret]:
 
 
 def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Iterator[Secret]:
-    """Yield the values of headers or environment variables, and their words, so that `Bearer KEY` hides the key."""
+    """Yield the values of headers or environment variables, and the words in them.
+
+    For `Bearer KEY`, this includes the key.
+    """
     for key, value in headers.items():
         shown = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
@@ -163,7 +167,7 @@ def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Ite
 
 
 def environment_secrets() -> Iterator[Secret]:
-    """Yield environment variables named like secrets, and passwords and keys in addresses."""
+    """Yield environment variables with names typical of secrets, and passwords and keys in addresses."""
     for name, value in os.environ.items():
         if _IN_ENVIRONMENT.search(name) or is_secret(name, value):
             yield Secret(name, value, warns=False)  # the variable may belong to another program
@@ -171,7 +175,7 @@ def environment_secrets() -> Iterator[Secret]:
 
 
 class _LearnedSecrets:
-    """Secrets registered in this process. All writers hide a token, whichever agent received it."""
+    """Secrets registered in this process. A token is hidden everywhere, regardless of which agent received it."""
 
     most = 1000
 
@@ -197,9 +201,9 @@ learned = _LearnedSecrets()
 
 
 def learn_secret(name: str, value: str | None) -> None:
-    """Register a secret that appears while the program runs, such as an access token.
+    """Register a secret that appears at run time, such as an access token.
 
-    All writers of the process hide it from now on. Only the last thousand secrets are kept.
+    From then on, the secret is hidden in everything that the process writes. Only the last thousand secrets are kept.
 
     Args:
         name: The setting or server that the secret belongs to.

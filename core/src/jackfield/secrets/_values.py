@@ -1,4 +1,4 @@
-"""Decide which settings are secrets, and which values are too weak to hide."""
+"""Determine which settings are secrets and which values are too weak to hide."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PATH_OR_ADDRESS = re.compile(r"~?/|\.{1,2}/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that must never be written.
+    """A value that must never be written or printed.
 
     Attributes:
         name: The secret's setting or variable, for placeholders and warnings.
         value: The secret itself.
         is_named: True if a setting declares the value to be a secret; see `weakness_of`.
-        warns: True to warn the owner if the secret is too weak to hide.
+        warns: True to warn the user if the secret is too weak to hide.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Secret:
 
 
 def is_secret(name: object, value: object) -> bool:
-    """Return True if a setting is named like a secret, or if its value is an address with credentials."""
+    """Return True if a setting's name is typical of secrets or its value is an address with credentials."""
     if isinstance(value, str) and "://" in value:
         return not shows_no_user(value)
     return value is not None and bool(NAMED_LIKE_SECRETS.search(str(name)))
@@ -61,9 +61,9 @@ def shows_no_user(address: str) -> bool:
 
 
 def weakness_of(value: str, *, is_named: bool = True) -> str:
-    """Return the reason why a value is too short or too common to hide, or ''.
+    """Return the reason why a value is too short or too common to hide, or '' if it can be hidden.
 
-    Text that appears in ordinary conversations cannot be hidden without changing the conversations.
+    Text that occurs in ordinary conversations cannot be hidden without garbling the conversations.
 
     Args:
         value: A key, password or token.
@@ -84,11 +84,11 @@ def weakness_of(value: str, *, is_named: bool = True) -> str:
 
 
 def is_common(value: str, *, numbered_words: bool = False) -> bool:
-    """Return True if a text consists of a few words and numbers with separators.
+    """Return True if a text consists of a few words and numbers, with separators.
 
     Args:
         value: Any text.
-        numbered_words: True to treat words with a number attached, such as `node12`, as words.
+        numbered_words: True if a word with an attached number, such as `node12`, counts as a word.
     """
     tokens = [token for token in _SEPARATORS.split(value) if token]
     digits = sum(char.isdigit() for char in value)
@@ -106,5 +106,5 @@ def _is_word_or_number(token: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Return True if a value contains at least twelve letters and digits in a row, mixed, like tokens in paths."""
+    """Return True if a value contains a mix of at least twelve consecutive letters and digits, like tokens in paths."""
     return bool(_MIXED_PIECE.search(value))
