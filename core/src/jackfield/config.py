@@ -1,7 +1,7 @@
-"""Typed configurations of models, agents and components, validated from plain dicts.
+"""Typed configurations for models, agents and components, validated from plain dicts.
 
-An unknown setting is an error that suggests the closest known one. Provider-specific options go into `extra_body`,
-which is sent unchanged.
+Unknown settings raise an error that suggests the closest known setting. Provider-specific options belong in
+`extra_body`, which is sent unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HIDDEN = "**********"
 
 
 class SettingsDict(dict[str, Any]):
-    """Settings of a component that validates them itself. `repr` and pickles omit values that look like secrets."""
+    """Settings for a component that validates them itself. `repr` and pickles omit values that may be secret."""
 
     def __repr__(self) -> str:
         return repr(mask_secrets(self))
@@ -46,14 +46,14 @@ class SettingsDict(dict[str, Any]):
 
 
 def mask_secrets(value: object) -> object:
-    """Replace values whose names suggest a secret with asterisks, at any depth."""
+    """Replace values whose names suggest a secret with asterisks. Nested values are included."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
     return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(value: object) -> Any:
-    """Drop values whose names suggest a secret, at any depth."""
+    """Remove values whose names suggest a secret. Nested values are included."""
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
     return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
@@ -87,7 +87,7 @@ ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), Plai
 
 
 class Config(BaseModel):
-    """Base class of all configurations, which are frozen. Use `parse` to create one from a dict."""
+    """Base class for all configurations. Configurations are frozen. Use `parse` to create one from a dict."""
 
     # Models are built on first use, because most programs use only two of these classes.
     model_config = ConfigDict(
@@ -99,7 +99,7 @@ class Config(BaseModel):
             yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return the state without keys and headers. Pass those to another process separately."""
+        """Return the state without API keys and headers. Pass these to another process separately."""
         state = super().__getstate__()
         values = {name: None if isinstance(value, SecretStr) else value for name, value in state["__dict__"].items()}
         if "extra_headers" in values:
@@ -108,14 +108,15 @@ class Config(BaseModel):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """Validate a dict. A configuration is returned unchanged, and None yields the default one.
+        """Validate a dict. Configurations are returned unchanged, and None yields the default configuration.
 
         Args:
             value: The settings.
-            what: The name of the configuration in error messages. Defaults to the class's name.
+            what: The configuration's name in error messages. Defaults to the class name.
 
         Raises:
-            ConfigError: A setting is unknown or a value is not valid. The message shows no values, which may be secret.
+            ConfigError: A setting is unknown or a value is not valid. The message contains no values, because they may
+                be secret.
         """
         if isinstance(value, cls):
             return value
@@ -180,7 +181,7 @@ def _place(path: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _kind_of(value: object, forms: Sequence[str]) -> str:
-    """Return a wrong value's kind, but not the value, with a hint to quote text that YAML reads as another type."""
+    """Describe a wrong value's kind without showing the value, and add a hint to quote text that YAML misreads."""
     kind = _KINDS.get(type(value), "")
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
@@ -189,13 +190,13 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
 
 
 def _meaning_of(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """Return a setting's description in parentheses, which is clearer than a pattern, or ''."""
+    """Return a setting's description in parentheses, or '' if it has none. A description is clearer than a pattern."""
     field = _model_at(cls, path[:-1]).model_fields.get(str(path[-1]))
     return f" ({field.description})" if field is not None and field.description else ""
 
 
 def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """Return a hint for an unknown setting: its correct place, or else similar names."""
+    """Return a hint for an unknown setting: where it belongs, or similar names."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if key in cls.model_fields:
@@ -212,7 +213,7 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
 
 
 def _names_elsewhere(option: str) -> str:
-    """Return a hint about our counterpart of another library's option, or '' if the option is unknown."""
+    """Return a hint about Jackfield's counterpart of another library's option, or '' if the option is unknown."""
     import json
     import pkgutil  # both for errors only
 
@@ -230,23 +231,23 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 
 
 class Configured(StatesSecrets):
-    """Base class of components with settings: processors, tools, searchers, parsers, embedders, tokenizers.
+    """Base class for components with settings: processors, tools, searchers, parsers, embedders and tokenizers.
 
-    A subclass sets `config_class`, the class that its descriptor names as `config`, and reads `self.config`. It needs
-    no `__init__`. If it takes other arguments (a clock, `host`), its `__init__` must call `super().__init__(cfg)` or
-    `super().__init__(**settings)`.
+    Subclasses set `config_class` to the class that the descriptor names as `config`, and read `self.config`. They need
+    no `__init__`. If a subclass takes other arguments (a clock, `host`), its `__init__` must call
+    `super().__init__(cfg)` or `super().__init__(**settings)`.
 
     Args:
         cfg: The settings, as a `config_class` or a dict.
         settings: Settings as keyword arguments, which override `cfg`.
 
     Attributes:
-        config_class: The settings class. None for a component without settings, or one that reads `cfg` itself.
-        cfg: The settings as passed. `repr` hides values whose names suggest a secret.
-        config: The validated settings with defaults filled in. Set only if there is a `config_class`.
+        config_class: The settings class, or None if the component has no settings or reads `cfg` itself.
+        cfg: The settings as they were passed. `repr` hides values whose names suggest a secret.
+        config: The validated settings with defaults filled in. Only set if there is a `config_class`.
 
     Raises:
-        ConfigError: A setting is unknown or not valid. The message shows no values.
+        ConfigError: A setting is unknown or not valid. The message contains no values.
     """
 
     config_class: ClassVar[type[Config] | None] = None
@@ -275,7 +276,7 @@ DEFAULT_RETRIES = 2
 
 
 def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) -> object:
-    """Reject True and False where a number is expected. pydantic would accept them as 1 and 0."""
+    """Reject booleans where a number is expected. pydantic would accept True and False as 1 and 0."""
     if isinstance(value, bool) and info.field_name:
         annotation = cls.model_fields[info.field_name].annotation
         if not {bool, Any} & {annotation, *get_args(annotation)}:
@@ -288,7 +289,7 @@ Adjustable = Literal["temperature", "top_p", "max_tokens", "seed"]
 
 
 class GenerateConfig(Config):
-    """Options for an answer. Each can be set for a model and for a single call, whose value wins."""
+    """Options for an answer. Each option can be set for a model and for a single call. The call's value wins."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
@@ -361,7 +362,7 @@ class GenerateConfig(Config):
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
-        """Return a copy with the options in `other` applied on top. `stop` and `extra_body` are combined."""
+        """Return a copy in which the options in `other` take precedence. `stop` and `extra_body` are combined."""
         if other is None:
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
@@ -374,7 +375,7 @@ class GenerateConfig(Config):
 
 
 class LLMConfig(Config):
-    """A model, its server, and options for its answers. Backends with settings of their own subclass it."""
+    """A model, its server, and options for its answers. Backends with additional settings subclass this class."""
 
     model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         description="The model's name, as its server knows it; there is no default"
@@ -401,7 +402,7 @@ class LLMConfig(Config):
 
     @property
     def server_url(self) -> str | None:
-        """The server's address: `api_base`, else `base_url`, else `model_server` if it is a URL."""
+        """The server's address: the first of `api_base`, `base_url` and `model_server` (if a URL) that is set."""
         server = self.model_server if (self.model_server or "").startswith(("http://", "https://")) else None
         return self.api_base or self.base_url or server
 
@@ -410,7 +411,7 @@ _LISTS = (tuple, list)  # checks against an abstract type are slow, and every re
 
 
 def checked_list(values: Several, what: str, of: str) -> Several:
-    """Return `values` after checking that it is a list or another iterable of several values.
+    """Check that `values` is a list or another iterable of values, and return it.
 
     Args:
         values: The values. A single string or table is rejected, because iterating over it would split it.
@@ -429,7 +430,7 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 
 class Limits(Config):
-    """Limits of a run, where None means unlimited. `RunFinished.stop_reason` names the limit that ended a run."""
+    """Limits for a run. None means unlimited. `RunFinished.stop_reason` names the limit that ended a run."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)

@@ -1,8 +1,8 @@
-"""Consent to the effects of configuration files, decided by one gate for all of them.
+"""Consent to the effects of configuration files. A single gate checks all files.
 
 A reader describes a file as a `Request`: the path, the effects, and the content for which consent is valid. The gate
-accepts requests without effects, files in the user's own configuration folder, and files whose path and content the
-user has agreed to. Otherwise, it raises `ConsentNeededError`, which lists the effects and how to allow them.
+accepts requests without effects, files in the user's own configuration directory, and files whose path and content the
+user has approved. Otherwise, it raises `ConsentNeededError`, which lists the effects and says how to allow them.
 
 This module imports only the standard library, like `settings`.
 """
@@ -120,9 +120,9 @@ class Request:
 
     Attributes:
         path: The file.
-        effects: The effects that need consent, in the order of the file, without duplicates.
+        effects: The effects that need consent, in file order and without duplicates.
         content: A hash of the file and all files that it refers to.
-        by_command: True if `jackfield trust` can read the file. Otherwise, consent is given in a terminal or with
+        by_command: True if `jackfield trust` supports the file. Otherwise, users give consent in a terminal or with
             `--trust`.
     """
 
@@ -138,17 +138,17 @@ class Request:
 
 
 def content_hash(parts: Mapping[str, bytes]) -> str:
-    """Hash files by name and content, so that moving bytes from one file to another changes the hash."""
+    """Hash files by name and content. Moving bytes from one file to another changes the hash."""
     digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in parts.items()}
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
-    """Return True if nothing in the file needs consent, or the user has given it.
+    """Return True if nothing in the file needs consent, or if the user has given consent.
 
     Args:
         request: The file's effects.
-        folder: The folder that records consent. Defaults to the user's.
+        folder: The directory that records consent. Defaults to the user's directory.
     """
     if not request.effects:
         return True
@@ -162,11 +162,11 @@ def require_consent(request: Request, *, trust: bool = False, folder: Path | Non
 
     Args:
         request: The file's effects.
-        trust: True if the caller vouches for the file, as with `--trust`. Nothing is recorded.
-        folder: The folder that records consent. Defaults to the user's.
+        trust: True if the caller vouches for the file, as `--trust` does. Nothing is recorded.
+        folder: The directory that records consent. Defaults to the user's directory.
 
     Raises:
-        ConsentNeededError: The user has not agreed to the file's effects, which the error lists.
+        ConsentNeededError: The user has not approved the file's effects. The error lists them.
     """
     if not (trust or is_agreed(request, folder=folder)):
         raise ConsentNeededError(request.path, request.lines, request, by_command=request.by_command)
@@ -192,7 +192,7 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
 
 
 def consent_path(path: Path) -> Path:
-    """Return the path for which consent is valid: the resolved folder plus the file's own name, which may be a link."""
+    """Return the path for which consent is valid: the resolved directory plus the file name, which may be a link."""
     folder = os.path.realpath(path.parent)
     return Path(folder, path.name)
 
@@ -203,7 +203,7 @@ def unique(effects: Iterable[Effect]) -> tuple[Effect, ...]:
 
 
 def _is_own(path: Path, folder: Path) -> bool:
-    """Return True if a file is in the configuration folder, not through a link, and only the user can write it."""
+    """Return True if a file is in the configuration directory, not via a link, and only the user can write to it."""
     real = Path(os.path.realpath(path))
     if real != path or Path(os.path.realpath(folder)) not in real.parents:
         return False

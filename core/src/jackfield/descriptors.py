@@ -19,7 +19,7 @@ RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
 
 
 def in_language(texts: Texts, lang: str) -> str:
-    """Return the text in the given language, else in English, else the first text."""
+    """Return the text in the given language. Fall back to English, then to the first text."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
@@ -39,7 +39,7 @@ def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
 
 
 def _names_in(value: object) -> list[str]:
-    """Return the names in a list of components, each a name or a dict of `name` and settings."""
+    """Return the names in a list of components. Each component is a name, or a dict with `name` and settings."""
     entries = value if isinstance(value, list | tuple) else ()
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in entries]
     return [name for name in names if isinstance(name, str)]
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 else:
 
     class _Lenient(type):
-        """Metaclass that collects unknown fields in `extra`, so that plugins written for a newer core can load.
+        """Metaclass that collects unknown fields in `extra`. This lets plugins written for a newer core load.
 
-        Type checkers do not see this metaclass, so they still report misspelt fields to plugin authors.
+        Type checkers do not know about this, so they still report misspelt fields to plugin authors.
         """
 
         def __call__(cls, **values):
@@ -62,26 +62,27 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentSpec(metaclass=_Lenient):
-    """The fields that all descriptors share.
+    """Base class for descriptors, with the fields that all of them share.
 
     Attributes:
-        name: The component's name, as in the entry point after the kind.
+        name: The component's name, as it follows the kind in the entry point.
         target: The component's class, as `module:Class`.
         summary: A one-line summary for people.
         config: The component's settings class, as `module:Class`, or '' if it takes no settings.
-        secrets: Environment variables for the component's credential: an API key, a token or a DSN. If there are
-            several, one of them is enough.
-        effects: Any of `network`, `files` and `processes`, for people. An agent's `forbid` uses the tools' own effects.
+        secrets: Environment variables for the component's credential: an API key, a token or a DSN. If several are
+            listed, one of them is enough.
+        effects: Any of `network`, `files` and `processes`. For information only: an agent's `forbid` uses the tools'
+            own effects.
         network: The hosts that the component connects to, if known.
-        requires: The components that the component looks up by name, as `kind.name`.
-        required_by: The components that the component's settings require, by setting. Only the first setting in the
-            table that has a value counts. Its entry is a kind (the value names components of this kind), a table from
-            values to components, or a list of components for any value. These components must be installed when this
-            one is looked up. The last entry may have the key '', which applies if no setting has a value; its
-            components may be missing until they are used.
+        requires: Other components that this component looks up by name, as `kind.name`.
+        required_by: Maps a setting to the components that it requires. Only the first setting in the table that has a
+            value counts. Its entry is a kind (the value names components of this kind), a table from values to
+            components, or a list of components that any value requires. The required components must be installed when
+            this component is looked up. The last entry may have the key ''. It applies if no setting has a value, and
+            its components may be missing until they are used.
         check: A function without arguments, as `module:function`, that checks this machine and returns a list of
             problems as strings. `doctor --deep` calls it.
-        extra: Fields from newer versions of the core. Unknown keyword arguments end up here; do not set it yourself.
+        extra: Fields from newer versions of the core. It collects unknown keyword arguments; do not set it yourself.
     """
 
     name: str
@@ -103,10 +104,10 @@ class LLMSpec(ComponentSpec):
 
     Attributes:
         models: The backend's models, if the set is fixed.
-        keys: Settings that only this backend has. A configuration with one of them need not name the backend.
-        names: Patterns of the backend's model names, such as `qwen*`. A matching model needs no backend name. If
-            several patterns match, the longest wins. `keys` and `names` count only for packages that the core knows, so
-            plugins cannot use them to attract calls.
+        keys: Settings that only this backend has. A configuration that contains one of them need not name the backend.
+        names: Patterns for the backend's model names, such as `qwen*`. The backend can be omitted for a matching model.
+            If several patterns match, the longest wins. `keys` and `names` are only used for packages that the core
+            knows, so other plugins cannot use them to attract calls.
     """
 
     models: tuple[str, ...] = ()
@@ -115,7 +116,7 @@ class LLMSpec(ComponentSpec):
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence of a text, cut to a maximum length."""
+    """Return the first sentence of a text, truncated to a maximum length."""
     first = re.split(r"(?<=[.!?。！？])\s", text.strip(), maxsplit=1)[0]
     return first if len(first) <= 300 else first[:299] + "…"
 
@@ -124,8 +125,8 @@ def _first_sentence(text: str) -> str:
 class ToolSpec(ComponentSpec):
     """A tool: a subclass of `jackfield.BaseTool`, or a function decorated with `@tool`.
 
-    Models choose a tool by its descriptor alone. For safety-relevant fields, the strictest value from descriptor, class
-    and settings applies.
+    Models choose a tool based on its descriptor alone. For safety attributes, the strictest value from the descriptor,
+    class and settings applies.
 
     The fields are documented as attributes of `jackfield.BaseTool`.
     """
@@ -152,14 +153,15 @@ class ToolSpec(ComponentSpec):
         requires: tuple[str, ...] = (),
         check: str = "",
     ) -> ToolSpec:
-        """Create the descriptor of a function decorated with `@tool` from its name, texts, schema and flags.
+        """Create a descriptor for a function decorated with `@tool`, using its name, descriptions, schema and flags.
 
-        This imports the function and everything it needs, which is fine for local files and plugins registered by code.
-        For a light module, generate the descriptor with `python -m jackfield_testkit.tool_specs PACKAGE`.
+        This imports the function and all its dependencies, which is fine for local files and for plugins registered in
+        code. To keep a plugin module light, generate the descriptor with
+        `python -m jackfield_testkit.tool_specs PACKAGE`.
 
         Args:
             target: The decorated function, or its location as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`. The function does not state them.
+            secrets, network, requires, check: As in `ComponentSpec`. They cannot be read from the function.
 
         Raises:
             TypeError: The target is not a tool.
@@ -186,13 +188,13 @@ class ToolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSpec(ComponentSpec):
-    """A toolset, which also has the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
+    """A toolset: a subclass of `jackfield.tools.Toolset`, or several tools of the package. Its kind is also `tool`.
 
     Attributes:
         tools: The names of the package's tools that make up the toolset. `target` and `config` are then empty, and each
             tool receives the toolset's settings.
-        keys: Settings that only this toolset has. A dict with one of them needs no `name`. They count only for packages
-            that the core knows.
+        keys: Settings that only this toolset has. A dict that contains one of them needs no `name`. `keys` are only
+            used for packages that the core knows.
     """
 
     target: str = ""
@@ -209,23 +211,25 @@ class SearcherSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval.Parser`. These fields determine which parser reads a file, before any is imported.
+    """A parser: `jackfield.retrieval.Parser`.
+
+    These fields determine which parser reads a file before any parser is imported.
 
     Attributes:
         extensions: File extensions in lower case, without the dot.
-        media_types: Media types, as in HTTP: `application/pdf`.
-        magic: The bytes that files of this type start with.
-        in_process_bytes: The size up to which files are parsed in the same process, which is faster. Set it only for
-            parsers whose time and memory stay within a small multiple of the file's size, for any content.
-        has_parts: True if documents may have `parts`, which are files for other parsers. Documents with parts are read
-            again if the installed parsers change.
-        part_extensions: The extensions of the parts, if they are always the same. Documents with parts are then read
-            again only if the parsers for these extensions change.
+        media_types: Media types as in HTTP, such as `application/pdf`.
+        magic: The byte sequences with which files of this type start.
+        in_process_bytes: The size up to which files are parsed in the same process, which is faster. Only set this for
+            parsers whose time and memory stay proportional to the file size, whatever the content.
+        has_parts: True if documents may have `parts`, which other parsers read. Documents with parts are parsed again
+            if the installed parsers change.
+        part_extensions: The extensions of the parts if they are always the same. Documents with parts are then only
+            parsed again if the parsers for these extensions change.
         draws_pages: True if the parser can render a file's pages; see `Parser.draw_page`.
-        pictures: A parser, written like `target`, that returns a file's pictures as `parts`, for models that describe
-            them. It runs only if descriptions are requested.
-        environment: A function, written like `target`, that takes the settings and describes the installed programs and
-            data that affect documents, as a string. Documents are read again if the string changes.
+        pictures: A parser, specified like `target`, that returns a file's pictures as `parts` so that a model can
+            describe them. It only runs if descriptions are requested.
+        environment: A function, specified like `target`, that takes the settings and returns a string describing the
+            installed programs and data that affect parsing. Documents are parsed again if the string changes.
     """
 
     extensions: tuple[str, ...] = ()
@@ -245,7 +249,8 @@ class ProcessorSpec(ComponentSpec):
 
     Attributes:
         phase: The processor's position in the chain: `input`, `context`, `format`, `transport` or `output`.
-        after, before: Names of processors of the same phase that must wrap this one, or must be wrapped by it.
+        after, before: Names of processors in the same phase that must wrap this processor (`after`) or be wrapped by it
+            (`before`).
     """
 
     phase: str = "context"
@@ -254,12 +259,12 @@ class ProcessorSpec(ComponentSpec):
 
 
 class PreprocessorSpec(ProcessorSpec):
-    """A processor that changes only the request. `target` is a function that takes and returns a `ChatRequest`."""
+    """A processor that only changes the request. `target` is a function that takes and returns a `ChatRequest`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostprocessorSpec(ProcessorSpec):
-    """A processor that changes only the answer. `target` takes a `ChatRequest` and returns a `StreamTransform`.
+    """A processor that only changes the answer. `target` takes a `ChatRequest` and returns a `StreamTransform`.
 
     Attributes:
         phase: As for any processor. Defaults to `output`.
@@ -269,7 +274,7 @@ class PostprocessorSpec(ProcessorSpec):
 
 
 class CallFormatSpec(ComponentSpec):
-    """A call format, which represents tool calls as text: `jackfield.processors.CallFormat`."""
+    """A format for writing tool calls as text: `jackfield.processors.CallFormat`."""
 
 
 class AgentSpec(ComponentSpec):
@@ -281,7 +286,8 @@ class CommandSpec(ComponentSpec):
     """A CLI command. `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
 
     Attributes:
-        actions: The command's subcommands. For commands that we publish, errors about unknown commands suggest them.
+        actions: The command's subcommands. For commands in Jackfield's own packages, errors about unknown commands
+            suggest them.
     """
 
     actions: tuple[str, ...] = ()
@@ -296,9 +302,9 @@ class EmbedderSpec(ComponentSpec):
     """An embedder: `jackfield.retrieval.Embedder`.
 
     Attributes:
-        included_model: The model whose weights the package includes, so that it needs neither a download nor a service,
-            or '' for none. If no searcher and no model is chosen, search uses this model by default, in addition to
-            words.
+        included_model: The model whose weights are included in the package, so it needs neither a download nor a
+            service, or '' if there is none. If neither a searcher nor a model is configured, search uses this model in
+            addition to keywords.
     """
 
     included_model: str = ""
@@ -318,16 +324,16 @@ class SandboxSpec(ComponentSpec):
 
 
 class ObserverSpec(ComponentSpec):
-    """An observer of run events: `jackfield.runs.Observer`. It is active only if it is named or enabled."""
+    """An observer of run events: `jackfield.runs.Observer`. Observers are only active if they are named or enabled."""
 
 
 class StoreSpec(ComponentSpec):
-    """A store for the records of runs: `jackfield.stores.Store`."""
+    """A store for run records: `jackfield.stores.Store`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSpec(ComponentSpec):
-    """A server, or face, that exposes agents to clients over one protocol: `jackfield.servers.Server`.
+    """A server (face) that exposes agents to clients over one protocol: `jackfield.servers.Server`.
 
     Attributes:
         http: True if the class is an `HttpServer`.

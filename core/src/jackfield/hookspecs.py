@@ -1,4 +1,4 @@
-"""All hooks: what each offers and when it is called. The function bodies are examples and never run.
+"""All hooks: what each one provides and when it is called. The function bodies are examples and never run.
 
 Plugin authors import this module as `hook` and decorate a plain function without arguments:
 
@@ -10,9 +10,9 @@ def tools() -> list[ToolSpec]:
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 ```
 
-A hook does no work and returns lightweight values. It is called once per plugin that implements it, when one of the
-plugin's components is looked up. Deltas, results and other data of runs never pass through a hook. Each component in
-the list needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
+A hook returns lightweight values and does no other work. When one of a plugin's components is looked up, the hook is
+called once for that plugin. Deltas, results and other run data never pass through a hook. Each component in the list
+needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
 
 This file determines the kinds, their stability, their descriptors and the base classes of their targets. To add a kind,
 add a function here, a descriptor, and a package with the contract.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @stable("jackfield.models:BaseChatModel")
 def llms() -> list[LLMSpec]:
-    """Offer backends, which connect to models. Called when a model of one of them is created."""
+    """Offer backends, which connect to models. Called when a model that uses one of them is created."""
     return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
 
 
@@ -80,7 +80,7 @@ def processors() -> list[ProcessorSpec]:
 
 @stable("", kind="processor")
 def preprocessors() -> list[PreprocessorSpec]:
-    """Offer processors that change only the request. The target is a function that takes and returns a `ChatRequest`.
+    """Offer processors that only change the request. The target is a function that takes and returns a `ChatRequest`.
 
     Called like `processors`. Their entry points are `processor.NAME`, as for processors.
     """
@@ -89,7 +89,7 @@ def preprocessors() -> list[PreprocessorSpec]:
 
 @stable("", kind="processor")
 def postprocessors() -> list[PostprocessorSpec]:
-    """Offer processors that change only the answer. The target takes a `ChatRequest` and returns a `StreamTransform`.
+    """Offer processors that only change the answer. The target takes a `ChatRequest` and returns a `StreamTransform`.
 
     Called like `processors`. Their entry points are `processor.NAME`, as for processors.
     """
@@ -104,13 +104,13 @@ def agents() -> list[AgentSpec]:
 
 @provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer document parsers. Called when a document may have a type that one of them reads."""
+    """Offer document parsers. Called when one of them may be able to read a document."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
 @provisional("jackfield.processors:CallFormat")
 def call_formats() -> list[CallFormatSpec]:
-    """Offer formats for writing tool calls as text. Called when a model without native calls has tools."""
+    """Offer formats for writing tool calls as text. Called when a model without native tool calls is given tools."""
     return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
 
 
@@ -134,25 +134,28 @@ def sandboxes() -> list[SandboxSpec]:
 
 @provisional("jackfield.runs:Observer")
 def observers() -> list[ObserverSpec]:
-    """Offer observers, which see the events of each run. Called when one of them is enabled."""
+    """Offer observers, which receive the events of each run. Called when one of them is enabled."""
     return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
 
 
 @provisional("jackfield.stores:Store")
 def stores() -> list[StoreSpec]:
-    """Offer stores for the records of runs. Called when an agent or a command names one of them."""
+    """Offer stores for run records. Called when an agent or a command names one of them."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
 
 
 @provisional("jackfield.servers:Server")
 def servers() -> list[ServerSpec]:
-    """Offer faces, which expose agents to clients over one protocol. Called when `jackfield serve` names one."""
+    """Offer faces, which expose agents to clients over a protocol. Called when `jackfield serve` names one."""
     return [ServerSpec(name="acme", target="jackfield_acme.server:AcmeServer")]
 
 
 @provisional("")
 def commands() -> list[CommandSpec]:
-    """Offer commands of `jackfield`: functions that take `list[str]` and return an exit code. Called when one runs."""
+    """Offer `jackfield` commands: functions that take `list[str]` and return an exit code.
+
+    Called when one of them runs.
+    """
     return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 
 
@@ -161,7 +164,7 @@ HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values
 
 
 def hooks_of(kind: str) -> list[Hook[Any]]:
-    """Return the hooks that offer components of a kind: the kind's own hook, then those for its simpler forms."""
+    """Return the hooks that offer components of a kind: the kind's own hook, then the hooks for its simpler forms."""
     return [one for one in HOOKS.values() if one.kind == kind]
 
 

@@ -1,7 +1,7 @@
 """Validate values and schemas against JSON Schema draft 2020-12, in bounded time.
 
-Schemas come from untrusted sources: tool servers, files and callers. Their patterns never backtrack (see `patterns`),
-their references are never fetched, and a schema that would multiply the work raises an error.
+Schemas come from untrusted sources: tool servers, files and callers. Patterns never backtrack (see `patterns`),
+references are never fetched, and a schema that would multiply the work raises an error.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class UncheckableError(ValueError):
 
 
 class UnresolvableReferenceError(UncheckableError):
-    """A schema refers to something outside itself, which is never fetched."""
+    """A schema contains an external reference. External references are never fetched."""
 
 
 class TooCostlyError(UncheckableError):
-    """Validating a value would take far more steps than its size justifies."""
+    """Validating a value would take far more steps than the value's size justifies."""
 
     def __init__(self) -> None:
         super().__init__("the schema takes too many steps to check: use fewer nested references and shorter lists")
 
 
 class SchemaChecker:
-    """Validator for one schema. Building it costs as much as forty checks, so reuse it."""
+    """Validates values against a schema. Creating a checker costs as much as forty checks, so reuse it."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -63,10 +63,10 @@ class SchemaChecker:
         self._fits = _compile_test(schema)
 
     def misfits(self, value: object) -> list[str]:
-        """Return at most five violations as sentences, in the value's order, or [] if the value is valid.
+        """Return up to five violations as sentences, in the order of the value, or [] if the value is valid.
 
         Raises:
-            UncheckableError: The schema refers to something outside itself, takes too many steps, or has an unusable
+            UncheckableError: The schema contains an external reference, takes too many steps, or has an unusable
                 reference or pattern.
         """
         try:
@@ -99,7 +99,7 @@ class SchemaChecker:
 
 
 def _reference_of(error: Unresolvable) -> str:
-    """Return the reference as written, or at least the part from `#` on."""
+    """Return the reference as written, or at least the part starting at `#`."""
     from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 
     match error.__cause__:  # jsonschema wraps the original error
@@ -133,7 +133,10 @@ def _steps_for(value: object) -> Iterator[None]:
 
 
 class _Steps:
-    """The step budget of one validation. It is proportional to the value's size, so only the schema can exceed it."""
+    """The step budget for one validation.
+
+    It is proportional to the value's size, so only a costly schema can exceed it.
+    """
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -158,7 +161,10 @@ _running = _Running()
 
 
 def _size(value: object) -> int:
-    """Return the number of values nested in a value, including itself. Long strings count as several."""
+    """Return the number of values nested in a value, including the value itself.
+
+    Long strings count as several values.
+    """
     size, pending = 0, [value]
     while pending:
         entry = pending.pop()
@@ -215,7 +221,7 @@ def _surely_fits(fits: Test, value: object) -> bool:
 
 
 def _compile_test(schema: object) -> Test | None:
-    """Compile a schema to a function that returns True only for valid values, or return None for rare keywords."""
+    """Compile a schema to a function that returns True only for valid values. If it uses rare keywords, return None."""
     try:
         return _test_of(schema)
     except (_UnknownKeywordError, RecursionError):
@@ -291,7 +297,7 @@ def _tests_of_objects(schema: Schema) -> Iterator[Test]:
 
 @cache
 def _validator_class() -> type[Draft202012Validator]:
-    """Build the library's validator, with bounded keywords replacing unbounded ones."""
+    """Build the library's validator, replacing unbounded keywords with bounded ones."""
     from jsonschema import Draft202012Validator, validators
 
     own: dict[str, Keyword] = {
@@ -462,7 +468,7 @@ def _is_valid(validator: Any, schema: object, value: object) -> bool:
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
-    """Check `uniqueItems` in one pass. The library would compare every pair of objects."""
+    """Check `uniqueItems` in a single pass. The library would compare every pair of objects."""
     from jsonschema import ValidationError
 
     if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
@@ -490,7 +496,8 @@ def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
 
     Args:
         schema: The dict.
-        ignore_patterns: True to accept patterns that `patterns` cannot match, because other code matches them.
+        ignore_patterns: True to accept patterns that the `patterns` module cannot match. Use this if other code matches
+            them.
     """
     try:
         # The key is exact in types and values, so a cached result stays correct even if the dict changes later.
@@ -549,7 +556,7 @@ def _entries(value: object) -> Iterable[Any]:
 
 
 def _is_surely_valid(schema: object) -> bool:
-    """Return True if a schema has only common keywords with valid values."""
+    """Return True if a schema only contains common keywords with valid values."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool)
     return all(keyword in _VALID_VALUES and _VALID_VALUES[keyword](value) for keyword, value in schema.items())
@@ -609,7 +616,7 @@ def _fault_of_patterns(schema: Schema) -> str:
 
 
 def schemas_in(schema: object) -> Iterator[Schema]:
-    """Yield a schema and all its subschemas, but not data, such as defaults."""
+    """Yield a schema and all its subschemas. Data such as defaults is skipped."""
     if isinstance(schema, list | tuple):
         for entry in schema:
             yield from schemas_in(entry)

@@ -1,7 +1,8 @@
 """Match untrusted regular expressions in linear time.
 
-Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and cannot be interrupted. This module uses Rust's
-`regex` engine, which ships with pydantic and never backtracks. It translates ECMA-262 syntax, which JSON Schema uses.
+Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters and cannot be interrupted. This module uses Rust's
+`regex` engine, which ships with pydantic and never backtracks. ECMA-262 syntax, which JSON Schema uses, is translated
+to Rust syntax.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class _Lookahead:
-    """A condition that the start of a text must match a pattern, or must not."""
+    """A condition that the start of a text must, or must not, match a pattern."""
 
     pattern: Pattern
     is_wanted: bool
@@ -81,13 +82,13 @@ class _Lookahead:
 def compile_pattern(text: str) -> Pattern:
     """Compile an untrusted ECMA-262 regular expression.
 
-    `$` matches only at the end, and `\\d`, `\\w` and `\\b` are ASCII-only. Python's `(?P<name>…)` and `\\Z` are
+    `$` only matches at the end, and `\\d`, `\\w` and `\\b` are ASCII-only. Python's `(?P<name>…)` and `\\Z` are
     accepted as well. Lookaheads directly after a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become separate
     patterns.
 
     Raises:
-        PatternError: The expression is not valid, is too large, or contains another lookaround or a backreference,
-            which no engine can match in bounded time.
+        PatternError: The expression is not valid, is too large, or contains a backreference or any other lookaround. No
+            engine can match these in bounded time.
     """
     from pydantic import StringConstraints, TypeAdapter
 
@@ -114,8 +115,8 @@ def compile_pattern(text: str) -> Pattern:
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
-    All parts apply to the start of the text, so each can be matched separately. A pattern is not split if this does not
-    hold, because `c` has alternatives or a lookahead is repeated.
+    All parts apply to the start of the text, so each part can be matched separately. If `c` has alternatives or a
+    lookahead is repeated, this is not the case, and the pattern is not split.
     """
     lookaheads, at = [], 1
     while text.startswith("^") and text.startswith(("(?=", "(?!"), at):
@@ -130,7 +131,7 @@ def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
 
 
 def _find_outside_groups(text: str, sign: str, start: int) -> int:
-    """Return the index of a character outside escapes, classes and inner groups, or the text's length if none."""
+    """Return the index of a character outside escapes, classes and inner groups, or the text's length if not found."""
     at, depth, in_class = start, 0, False
     while at < len(text):
         if text[at] == "\\":
@@ -152,7 +153,7 @@ def _shown(text: str) -> str:
 
 
 class _Translation:
-    """Translator of an ECMA-262 pattern to Rust syntax, which also measures its size."""
+    """Translates an ECMA-262 pattern to Rust syntax and measures its size."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -238,7 +239,7 @@ class _Translation:
             self._sizes[-1] += self._last * max(times - 1, 0)
 
     def _character_class(self, start: int) -> int:
-        """Translate `[…]`, and return the index after it."""
+        """Translate `[…]` and return the index after it."""
         out, at = ["["], start + 1
         if self._text.startswith("^", at):
             out.append("^")
@@ -265,7 +266,7 @@ class _Translation:
         raise self._refusal("a '[' is not closed")
 
     def _own_sign(self, at: int, first: int) -> str:
-        """Escape a character that is special only in Rust's classes. A `-` next to a class such as `\\w` is literal."""
+        """Escape a character that is only special in Rust's classes. A `-` next to a class such as `\\w` is literal."""
         sign = self._text[at]
         if sign == "-":
             beside_class = self._text[max(at - 2, first) : at] in _SETS or self._text[at + 1 : at + 3] in _SETS

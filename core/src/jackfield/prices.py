@@ -1,4 +1,4 @@
-"""Model prices, as rows with dates and sources, and the cost of answers. All amounts are decimals."""
+"""Model prices, stored as rows with dates and sources, and the cost of answers. All amounts are decimals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rates(Config):
     )
 
     def cost(self, usage: Usage) -> Decimal:
-        """Return the cost of some usage. Cache tokens are part of the prompt, and reasoning is part of the answer."""
+        """Return the cost of `usage`. Cache tokens are part of the prompt, and reasoning is part of the answer."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
         long = min(usage.long_cache_write_tokens, written)
@@ -67,7 +67,7 @@ class Tier(Rates):
 
 
 class PriceRow(Config):
-    """A model's prices at certain servers, from a given day on."""
+    """A model's prices at certain servers, starting on a given day."""
 
     models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
     servers: tuple[str, ...] = Field(
@@ -124,7 +124,7 @@ class PriceRow(Config):
 
 
 def find_price(rows: Iterable[PriceRow], day: date) -> PriceRow | None:
-    """Return the row that is valid on a day, or None. If several are valid, the most recent one wins."""
+    """Return the row that is valid on a day, or None. If several rows are valid, the most recent row wins."""
     return max((row for row in rows if row.is_valid_on(day)), key=lambda row: row.valid_from, default=None)
 
 
@@ -134,7 +134,7 @@ def today() -> date:
 
 
 def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
-    """Return one call's usage with its cost, or unchanged if the price is unknown or the server reported the cost."""
+    """Add the cost to a call's usage. If the price is unknown or the server reported the cost, change nothing."""
     if usage.cost is not None:
         return usage
     row = find_price(rows, day)
@@ -157,6 +157,6 @@ async def add_costs(
 
 
 def _closeness(pattern: str) -> int:
-    """Rank a match. Exact names rank above all patterns, and longer patterns above shorter ones."""
+    """Rank a match. Exact names rank above all patterns, and longer patterns rank above shorter ones."""
     wild = sum(letter in "*?[" for letter in pattern)
     return 10_000 if not wild else len(pattern) - wild

@@ -1,9 +1,9 @@
 """Find the project's settings, and determine which of them apply.
 
-A project's authors write `[tool.jackfield]` in `pyproject.toml`, which by itself may only restrict plugins. Settings
-that enable, configure, prefer or order plugins apply only after the user has agreed (`jackfield trust`). Consent is
-valid for the file's path, the table, and the content of the files that it lists as plugins. Any change to these revokes
-it.
+A project's authors write `[tool.jackfield]` in `pyproject.toml`. Without consent, this table may only restrict plugins.
+Settings that enable, configure, prefer or order plugins apply only after the user has given consent
+(`jackfield trust`). Consent is valid for the file's path, the table, and the content of the files that the table lists
+as plugins. Any change to these revokes the consent.
 
 This module imports only the standard library, like `settings`.
 """
@@ -37,9 +37,9 @@ class Project:
     Attributes:
         path: The file.
         table: The file's `[tool.jackfield]` table.
-        content: A hash of the table and its local files, for which consent is valid.
-        answer: The user's answer. `changed` means that the user agreed to an earlier version.
-        foreign: True if the file belongs to another user, except the administrator.
+        content: A hash of the table and its local files. Consent is valid for this hash only.
+        answer: The user's answer. `changed` means that the user approved an earlier version.
+        foreign: True if the file belongs to another user who is not the administrator.
         local: The local files that the table lists.
     """
 
@@ -52,7 +52,7 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """The settings that apply without consent, or none if the file belongs to another user."""
+        """The settings that apply without consent. Empty if the file belongs to another user."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
@@ -67,7 +67,7 @@ class Project:
 
     @property
     def agreed(self) -> Mapping[str, object]:
-        """The settings that needed consent and received it."""
+        """The settings that needed consent and were approved."""
         return self.asking if self.answer == "yes" else {}
 
     @property
@@ -84,7 +84,7 @@ class Project:
 
     @property
     def remark(self) -> str:
-        """A line for terminals with the settings that do not apply, the reason and the next step, or '' if all do."""
+        """A line for the terminal with the settings that do not apply, the reason and the next step, or '' if all apply."""
         if not self.ignored:
             return ""
         reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]
@@ -101,10 +101,10 @@ class Project:
 
 
 def find_file(start: Path) -> Path | None:
-    """Return the nearest project file, from a folder up to the root of its repository.
+    """Return the nearest project file, searching from a directory up to the root of its repository.
 
-    Outside a repository, only the folder itself is searched, because a file in a shared parent folder or another user's
-    home does not belong to the project.
+    Outside a repository, only the directory itself is searched, because a file in a shared parent directory or another
+    user's home directory does not belong to the project.
     """
     # os.path, because it treats unreadable folders like folders without the file.
     folder = os.path.realpath(start)
@@ -122,7 +122,7 @@ def find_file(start: Path) -> Path | None:
 
 
 def read_file(path: Path) -> tuple[bytes, bool]:
-    """Return the content of a project's file, and True if the file belongs to another user.
+    """Return the content of a project's file, and whether the file belongs to another user.
 
     Raises:
         OSError: The file cannot be read.
@@ -137,7 +137,7 @@ def read_file(path: Path) -> tuple[bytes, bool]:
 
 
 def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> str:
-    """Return a hash of a table and its local files, independent of comments and key order."""
+    """Return a hash of a table and its local files. Comments and key order do not affect the hash."""
     import hashlib
     import json
 
@@ -147,14 +147,14 @@ def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> 
 
 
 def trust_file(folder: Path, path: Path) -> Path:
-    """Return the path of a consent record. Each project has its own, so concurrent answers do not collide."""
+    """Return the path of a consent record. Each project has its own record, so concurrent answers do not collide."""
     import hashlib
 
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
 
 def answer_for(folder: Path, path: Path, content: str) -> Answer:
-    """Return the user's recorded answer about a project's file. `folder` contains the records."""
+    """Return the user's recorded answer about a project's file. `folder` is the directory with the records."""
     try:
         raw = trust_file(folder, path).read_bytes()
     except OSError:

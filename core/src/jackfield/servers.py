@@ -1,4 +1,4 @@
-"""Servers, called faces, which expose agents' runs to clients over one protocol each."""
+"""Servers, called faces. Each face exposes agent runs to clients over one protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWNER = "jackfield.owner"
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:
-    """Return a request's owner, who holds its token and sees only their own runs, or '' if no token is needed."""
+    """Return the owner of a request's token, who only sees their own runs, or '' if no token is needed."""
     return str(scope.get(OWNER, ""))
 
 
@@ -52,7 +52,7 @@ class Refusal:
         status: The HTTP status.
         code: The cause, as one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
         message: The cause and the next step, for people. It contains no secrets from the request.
-        retry_after_s: The seconds after which the same request may succeed, or None if waiting does not help.
+        retry_after_s: The number of seconds after which the same request may succeed, or None if waiting does not help.
     """
 
     status: int
@@ -62,11 +62,11 @@ class Refusal:
 
 
 class RequestRefusedError(JackfieldError):
-    """A request is rejected. The error text is sent to the client.
+    """The request is rejected. The error text is sent to the client.
 
     Args:
         message: The cause and the next step.
-        status, code, retry_after_s: See `Refusal`. A subclass may set them for all its errors.
+        status, code, retry_after_s: See `Refusal`. Subclasses may set them for all their errors.
     """
 
     status: int = 400
@@ -83,15 +83,15 @@ class RequestRefusedError(JackfieldError):
 
     @property
     def refusal(self) -> Refusal:
-        """The response to the request."""
+        """The response to send to the client."""
         return Refusal(status=self.status, code=self.code, message=str(self), retry_after_s=self.retry_after_s)
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return the refusal for a request that failed with an error. Faces write it in their protocol's format.
+    """Return the refusal for a request that failed with an error. Faces send it in their protocol's format.
 
-    Errors that a client can correct keep their text. All others become `internal`, because their texts belong only in
-    logs.
+    Errors that a client can correct keep their text. All other errors become `internal`, because their text belongs in
+    the logs only.
     """
     retry_after_s = getattr(error, "retry_after_s", None)
     match error:
@@ -146,9 +146,9 @@ _RETRY_AFTER_S = 5.0
 
 
 def failure_of(failed: RunFailed) -> RequestRefusedError:
-    """Return a failed run's error in a form that clients may see.
+    """Convert a failed run's error to a form that clients may see.
 
-    Only errors about the request keep their text, because others may reveal the server's addresses and names.
+    Only errors about the request keep their text, because other errors may reveal the server's addresses and names.
     """
     code = _OF_THE_REQUEST.get(failed.kind)
     if code is not None:
@@ -166,16 +166,16 @@ def failure_of(failed: RunFailed) -> RequestRefusedError:
 
 
 def plain_refusal(refusal: Refusal) -> tuple[str, bytes]:
-    """Return a refusal's media type and body, for protocols without an error format of their own."""
+    """Return a refusal's media type and body, for protocols that do not define an error format."""
     return "application/json", write_json({"error": {"code": refusal.code, "message": refusal.message}})
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Parse the body of a request as a JSON object.
+    """Parse a request body as a JSON object.
 
     Raises:
-        RequestRefusedError: The body is not one object in strict JSON. For example, a key is repeated, a number is not
-            finite, or the nesting exceeds a hundred levels.
+        RequestRefusedError: The body is not a single object in strict JSON. For example, a key is repeated, a number is
+            not finite, or the nesting is deeper than a hundred levels.
     """
     try:
         value = _DECODER.decode(body.decode())
@@ -192,7 +192,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def write_json(value: object) -> bytes:
-    """Serialise a value as one line of JSON, in UTF-8. Lone surrogates, which UTF-8 cannot encode, are escaped.
+    """Serialise a value as one line of UTF-8 encoded JSON. Lone surrogates, which UTF-8 cannot encode, are escaped.
 
     Raises:
         ValueError: A number is not finite.
@@ -238,10 +238,11 @@ def _check_depth(value: object) -> None:
 
 
 class ServingLike(Protocol):
-    """Interface through which faces use agents and their runs.
+    """Protocol through which faces use agents and their runs.
 
-    `jackfield_serving.Serving` implements it and has more methods. A face that needs them depends on that library. A
-    run continues without viewers. Owners see only their own runs. For them, other owners' runs do not exist.
+    `jackfield_serving.Serving` implements this protocol and has additional methods. A face that needs these methods
+    depends on that library. A run continues even if nobody is watching. Owners see only their own runs, as if other
+    owners' runs did not exist.
     """
 
     @property
@@ -262,23 +263,23 @@ class ServingLike(Protocol):
         continues: str = "",
         deps: Any = None,
     ) -> str:
-        """Start a run, and return its id."""
+        """Start a run and return its id."""
 
     def attach(self, run_id: str, *, after: int = 0, owner: str = "") -> AsyncIterator[tuple[int, RunEvent]]:
-        """Yield a run's numbered events that follow number `after`: first the recorded ones, then live ones."""
+        """Yield a run's numbered events that follow number `after`: first the recorded events, then live events."""
 
     async def answer(self, run_id: str, answers: Mapping[str, Any], *, owner: str = "") -> None:
-        """Answer a waiting run's questions, by call id."""
+        """Answer a waiting run's questions. `answers` is keyed by call id."""
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
         """Stop a run."""
 
 
 class Server(Configured, ABC):
-    """A face, which exposes agents' runs to clients over one protocol, and does nothing else.
+    """A face. It exposes agent runs to clients over one protocol and does nothing else.
 
     Extend `HttpServer`, `StdioServer` or both. A face uses agents only through `ServingLike`. It translates requests to
-    calls and events to responses, and keeps no state of runs itself.
+    calls and events to responses, and does not store run state itself.
 
     Attributes:
         name: The face's name, as in its descriptor.
@@ -287,22 +288,22 @@ class Server(Configured, ABC):
     name: ClassVar[str] = ""
 
     async def aclose(self) -> None:
-        """Close everything that is open."""
+        """Close all open resources."""
 
 
 class HttpServer(Server):
     """A face over HTTP.
 
-    The surrounding server first checks a request's token, host and size, and puts the owner into the scope; see
-    `owner_of`. It calls `refusal` for requests that it rejects itself, and for errors that `app` raises.
+    The surrounding server first checks a request's token, host and size, and adds the owner to the scope; see
+    `owner_of`. The server calls `refusal` for requests that it rejects and for errors that `app` raises.
 
     Attributes:
-        paths: The paths at and below which the face answers, such as `("/v1",)`. `("/",)` covers all paths that no
-            other face covers.
-        one_process: If the face currently keeps state in its process, the setting that makes several processes
-            possible, otherwise ''.
-        open_paths: The paths that are served without a token, such as a page: `/` alone, or `/static/*` with everything
-            below it. These paths must not reveal anything about agents and runs.
+        paths: The paths that the face handles, including everything below them, such as `("/v1",)`. `("/",)` covers all
+            paths that no other face handles.
+        one_process: If the face stores state in its process, the setting that makes it possible to run several
+            processes, otherwise ''.
+        open_paths: The paths that are served without a token, such as those of a web page. `/` covers only that path,
+            and `/static/*` covers everything below it. These paths must not reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
@@ -311,14 +312,14 @@ class HttpServer(Server):
 
     @abstractmethod
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application. Its scopes contain full paths, such as `/v1/models` for a face with the path `/v1`.
+        """Return the application. Scopes contain full paths, such as `/v1/models` for a face with the path `/v1`.
 
-        The application receives requests of the types `http` and `websocket`. An exception before the response starts
+        The application receives `http` and `websocket` requests. An exception that is raised before the response starts
         becomes a `refusal`. A later exception closes the connection.
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager for the application's lifetime, to hold resources that need their own task."""
+        """Return a context manager for the application's lifetime. It can hold resources that need their own task."""
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
@@ -327,22 +328,22 @@ class HttpServer(Server):
 
 
 class StdioServer(Server):
-    """A face over standard input and output, for one client that started the program."""
+    """A face over standard input and output that serves a single client, which started the program."""
 
     @abstractmethod
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one client until it closes its side. Only protocol messages may be written."""
+        """Serve one client until the client closes its end. Only protocol messages may be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaceCommand:
-    """A command that serves agents through one face to users of this machine, using `jackfield serve`.
+    """A command that serves agents through one face to users of this machine. It uses `jackfield serve`.
 
     Attributes:
-        name: The command as users type it: `jackfield web`.
+        name: The command as users type it, such as `jackfield web`.
         face: The face's name.
         description, examples: The command's help texts.
-        agents: A function that returns the agents by name if the command line names none.
+        agents: A function that returns the agents by name. It is used if the command line names no agents.
     """
 
     name: str
@@ -353,17 +354,20 @@ class FaceCommand:
 
 
 class ServeCommand(Protocol):
-    """The command `serve`, as called by other commands: `host.load_row(host.find("command", "serve"))`."""
+    """The `serve` command, as called by other commands: `host.load_row(host.find("command", "serve"))`."""
 
     def __call__(self, arguments: Sequence[str], command: FaceCommand | None = None) -> int:
-        """Serve agents until a signal arrives, and return the exit code. `command` describes what the user typed."""
+        """Serve agents until a signal arrives, and return the exit code.
+
+        `command` describes the command that the user typed.
+        """
 
 
 def load_server(entry: object, host: Plugins) -> Server:
-    """Resolve an entry to a face: a face object, a name, or a dict of `name` and settings.
+    """Resolve an entry to a face. The entry is a face object, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: The entry is none of these, or a setting is not valid.
+        ConfigError: The entry is not in one of these forms, or a setting is not valid.
         PluginError: The face is not installed or cannot be loaded.
     """
     if isinstance(entry, Server):

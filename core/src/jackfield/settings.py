@@ -120,7 +120,7 @@ class Settings:
         return value
 
     def named_secrets(self) -> dict[str, str]:
-        """Return the keys and tokens in the user's files by name, so that they can be hidden in text."""
+        """Return the keys and tokens in the user's files by name, for hiding them in text."""
         named = dict(self._secrets)
         if stored := self._stored_keys():
             allowed = stored.in_file().items()
@@ -132,7 +132,7 @@ class Settings:
         return stored.get(variable) if stored else None
 
     def _stored_keys(self) -> StoredKeys | None:
-        """Return the stored keys, or None if the user has never stored one. The check costs one disk access."""
+        """Return the stored keys, or None if the user has never stored a key. The check costs one disk access."""
         if self._keys_file is None or not self._keys_file.exists():
             return None
         from jackfield.storedkeys import StoredKeys
@@ -140,13 +140,13 @@ class Settings:
         return StoredKeys(self._keys_file)
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
-        """Return the same settings, with access to only these keys and tokens."""
+        """Return a copy of the settings that can only access these keys and tokens."""
         only = frozenset(variables)
         kept = {name: value for name, value in self._secrets.items() if name in only}
         return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, object]:
-        """Return a component's settings, given its `distribution/name`."""
+        """Return the settings of the component with this `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
@@ -178,12 +178,12 @@ def load_settings(
 
     Args:
         environ: Environment variables to use instead of `os.environ`.
-        project_dir: The folder where the search for `pyproject.toml` starts. Defaults to the working directory.
-        user_file: A file to read instead of the user's.
+        project_dir: The directory where the search for `pyproject.toml` starts. Defaults to the working directory.
+        user_file: A file to read instead of the user's `config.toml`.
         with_project: True to read the project's file as well.
 
     Raises:
-        ConfigError: A file is not valid TOML, or contains an unknown key. The message names the file and the key.
+        ConfigError: A file is not valid TOML or contains an unknown key. The message names the file and the key.
     """
     env = os.environ if environ is None else environ
     user_path = user_file or config_path(env)
@@ -205,11 +205,11 @@ def load_settings(
 
 
 def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
-    """Read the project's file, or return None if it has no Jackfield settings.
+    """Read the project's file. Return None if it has no Jackfield settings.
 
     Args:
-        project_dir: The folder where the search starts. Defaults to the working directory.
-        trusted: The folder that records trusted projects. Defaults to the user's.
+        project_dir: The directory where the search starts. Defaults to the working directory.
+        trusted: The directory that records trusted projects. Defaults to the user's directory.
 
     Raises:
         ConfigError: As for `load_settings`.
@@ -230,7 +230,7 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
 
 
 def trust_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder that records trusted projects."""
+    """Return the directory that records trusted projects."""
     return user_folder(environ) / TRUST_FOLDER
 
 
@@ -255,7 +255,7 @@ def models_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def read_choices(path: Path) -> dict[str, Any]:
-    """Read the file of choices as a table, which is empty if there is no file.
+    """Read the choices file as a table. If there is no file, return an empty table.
 
     Raises:
         ConfigError: As for `load_settings`.
@@ -293,7 +293,7 @@ def _merge(
 
 
 def _merge_record(values: Sequence[bool | Mapping[str, object]]) -> bool | Mapping[str, object]:
-    """Return the first value. If it is True, a table from a weaker layer still applies."""
+    """Return the first value. If this value is True, a table from a lower-priority layer still applies."""
     if values and values[0] is True:
         return next((value for value in values if isinstance(value, Mapping)), True)
     return values[0] if values else True
@@ -304,7 +304,7 @@ def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[st
 
 
 def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
-    """Merge tables. The first table that has a key wins."""
+    """Merge tables. For each key, the first table that contains it wins."""
     joined: dict[str, _Value] = {}
     for table in reversed(tables):
         joined.update(table)
@@ -312,7 +312,7 @@ def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
 
 
 def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
-    """Map a layer's rules, named as in `Settings.origins`, to its file or variable."""
+    """Map the rules of a layer, named as in `Settings.origins`, to the layer's file or variable."""
     rules = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
     rules += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
     if origin != _ENVIRONMENT:
@@ -346,7 +346,10 @@ def _narrow(settings: Settings, project: Project) -> Settings:
 
 
 def normalise(distribution: str) -> str:
-    """Normalise a distribution's name: lower case, with each run of `-_.` replaced with `-`. Source: PEP 503."""
+    """Normalise a distribution name: convert it to lower case and replace each run of `-_.` with `-`.
+
+    Source: PEP 503.
+    """
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
@@ -377,7 +380,7 @@ def settings_form(name: str) -> str:
     """Normalise the name of a settings table: a processor, observer, server, store, embedder or parser.
 
     Raises:
-        ConfigError: Components of the kind have no settings in files.
+        ConfigError: Components of this kind cannot be configured in files.
     """
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
@@ -391,7 +394,10 @@ def settings_form(name: str) -> str:
 
 
 def block_forms(names: Iterable[str]) -> list[str]:
-    """Return all readings of names in `block`. `tool.search` may be a component, or the distribution tool-search."""
+    """Return all possible meanings of the names in `block`.
+
+    `tool.search` may be a component or the distribution tool-search.
+    """
     forms = []
     for name in names:
         distribution, slash, component = name.strip().partition("/")
@@ -420,7 +426,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _log_settings(text: str) -> dict[str, str]:
-    """Parse `JACKFIELD_LOG`, a level that may be followed by `,json`, to log settings. '' yields {}."""
+    """Parse `JACKFIELD_LOG` (a level, optionally followed by `,json`) into log settings. '' yields {}."""
     level, _, form = text.lower().replace(" ", "").partition(",")
     if level in _FALSE and not form:
         return {}
