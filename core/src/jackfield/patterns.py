@@ -291,7 +291,7 @@ _SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")
 
 
 def _unspecial(sign: str) -> str:
-    """Escape a `{` that does not start a repeat. ECMA-262 and Python treat it as literal."""
+    """Escape a `{` that does not start a repetition. ECMA-262 and Python treat it as a literal."""
     return f"\\{sign}" if sign in "{}]" else sign
 
 

@@ -1,7 +1,8 @@
 """Find fixed strings (tags, stop words) in text that arrives in chunks.
 
-A stream reader forwards text that is certain, buffers text that may be the start of a tag, and searches again when more
-text arrives. It buffers less than the longest tag, so the work is linear in the text, whatever the size of the chunks.
+A stream reader forwards text that cannot be part of a tag, buffers text that may be the start of a tag, and searches
+again when more text arrives. The buffer is always shorter than the longest tag, so the work is linear in the length of
+the text, regardless of the chunk size.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ class Tags:
     """A set of fixed strings to search for.
 
     Args:
-        tags: At least one tag, none of them empty.
+        tags: The tags. At least one is required, and none may be empty.
     """
 
     __slots__ = ("_first", "_longest", "_pattern", "_tags", "may_be_in", "search")
@@ -32,7 +33,7 @@ class Tags:
         """Match if a text may contain a tag or the start of one."""
 
     def half(self, text: str, start: int = 0) -> int:
-        """Return the index of a tag that may continue in the next chunk, or the text's length if there is none.
+        """Return the index of a partial tag at the end of the text, or the text's length if there is none.
 
         Args:
             text: Text in which `search` finds no tag.
@@ -49,16 +50,17 @@ class Tags:
 
 
 class StopSearch:
-    """Incremental search for stop words, which are compared exactly.
+    """Incremental search for stop words. Stop words must match exactly.
 
-    The first stop word to be completed counts, as on a server that checks after each character. If several end at the
-    same position, the longest counts. The result does not depend on how the text is split into chunks.
+    The search finds the stop word that is completed first, like a server that checks after each character. If several
+    stop words end at the same position, the longest one is found. The result does not depend on how the text is split
+    into chunks.
 
     Args:
-        words: The stop words: at least one, none of them empty.
+        words: The stop words. At least one is required, and none may be empty.
 
     Attributes:
-        found: The stop word that ended the text, or '' before that.
+        found: The stop word that ended the text, or '' until one has.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -67,7 +69,7 @@ class StopSearch:
         self.found = ""
 
     def feed(self, text: str) -> str:
-        """Add a chunk, and return the text that may be shown, up to a stop word or the possible start of one."""
+        """Add a chunk and return the text that can be shown, up to a stop word or the possible start of a stop word."""
         if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text
@@ -88,8 +90,8 @@ class StopSearch:
 def _words_that_can_be_first(words: Iterable[str]) -> list[str]:
     """Drop words that contain another word before their last character.
 
-    The remaining word that starts first in a text also ends first, or is the longest that ends there. A regular
-    expression finds exactly this word.
+    Of the remaining words, the one that starts first in a text also ends first, or is the longest word that ends there.
+    A regular expression finds exactly this word.
     """
     unique = list(dict.fromkeys(words))
     return [word for word in unique if not any(other in word[:-1] for other in unique)]

@@ -1,4 +1,4 @@
-"""Contract of tokenizers."""
+"""The contract for tokenizers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ class TokenCounter(Protocol):
 
 
 class Tokenizer(ABC):
-    """Base class of tokenizers, which count and cut text with one vocabulary. Instances are thread-safe.
+    """Base class for tokenizers. A tokenizer counts tokens and truncates text using one vocabulary.
 
-    The first call loads the vocabulary. Text never becomes control tokens: `<|im_end|>` in a user's message is ten
-    characters.
+    Instances are thread-safe.
+
+    The first call loads the vocabulary. Text is never encoded as control tokens: `<|im_end|>` in a user's message is
+    just ten characters.
 
     Attributes:
         name: The tokenizer's name, as in `ModelFacts`.
-        exact: True if counts are exact for the vocabulary, rather than estimates.
+        exact: True if counts are exact for the vocabulary, False if they are estimates.
     """
 
     name: str
@@ -38,21 +40,21 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of token ids. Invalid UTF-8, such as a cut character, becomes U+FFFD.
+        """Return the text for a sequence of token ids. Invalid UTF-8, such as an incomplete character, becomes U+FFFD.
 
         Raises:
             ValueError: An id is not in the vocabulary.
         """
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in a text. Lone surrogates count like U+FFFD."""
+        """Return the number of tokens in a text. Lone surrogates are counted as U+FFFD."""
         return len(self.encode(text))
 
     def cut(self, text: str, most: int) -> str:
-        """Return the beginning of a text with at most `most` tokens, in whole characters, or the whole text if it fits.
+        """Truncate a text to at most `most` tokens without splitting a character. Text that fits is returned unchanged.
 
-        One more character would exceed the limit. An even longer beginning may still fit, because a text can have fewer
-        tokens than its beginning.
+        With one more character, the result would exceed the limit. Even so, a longer prefix may fit, because a text can
+        have fewer tokens than its prefix.
         """
         if most <= 0:
             return ""

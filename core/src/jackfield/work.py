@@ -1,4 +1,4 @@
-"""Work in progress, which observers wrap in contexts and to whose requests they add headers."""
+"""Units of work. Observers wrap them in contexts and add headers to their HTTP requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Work:
 
     Attributes:
         kind: `run` for everything that a run does between two events, `tool_call` for a tool call, `retrieval` for a
-            document search, `embedding` for a request to an embedder. Later versions may add kinds.
+            document search, or `embedding` for a request to an embedder. Later versions may add more kinds.
         run_id: The run.
-        call_id: The call, or '' for other kinds.
-        name: The tool, the searching component, or the embedder. '' for a run.
-        facts: Metadata, to which the code that does the work may add until it ends. A `run` has its `session`. A
-            `retrieval` has its `query` and, at its end, the number of `passages` and `documents`. An `embedding` has
-            its `model`, the number of `texts` and, at its end, the `dimension` of the vectors and the `prompt_tokens`,
-            if known.
+        call_id: The call's id, or '' for other kinds.
+        name: The name of the tool, the component that searches, or the embedder. '' for a run.
+        facts: Metadata. The code that does the work may add to it until the work ends. A `run` has a `session`. A
+            `retrieval` has a `query` and, when it ends, the number of `passages` and `documents`. An `embedding` has a
+            `model`, the number of `texts` and, when it ends, the `dimension` of the vectors and the `prompt_tokens`, if
+            known.
     """
 
     kind: WorkKind
@@ -35,13 +35,16 @@ class Work:
 
 
 class Surroundings(Protocol):
-    """Interface between a run's work and the run's observers."""
+    """Protocol that connects a run's work to the run's observers."""
 
     def enter(self, work: Work) -> Callable[[BaseException | None], None]:
-        """Enter all observers' contexts for a unit of work. Call the result, with an error or None, to exit them."""
+        """Enter all observers' contexts for a unit of work.
+
+        To exit them, call the returned function with an error or None.
+        """
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that observers add to requests of the current work."""
+        """Return the headers that observers add to requests made by the current work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ _in_progress: ContextVar[_InProgress | None] = ContextVar("work_in_progress", de
 def outgoing_headers() -> Mapping[str, str]:
     """Return the headers that the current run's observers add to its HTTP requests, such as `traceparent`.
 
-    Service clients add them to their own headers. Names are in lower case. Outside a run, there are none.
+    Service clients add these headers to their own. Names are in lower case. Outside a run, the result is empty.
     """
     current = _in_progress.get()
     return {} if current is None else current.surroundings.headers()
@@ -64,11 +67,11 @@ def outgoing_headers() -> Mapping[str, str]:
 
 @contextmanager
 def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
-    """Run the `with` block as a unit of work inside the observers' contexts. Errors pass through unchanged.
+    """Run the `with` block as a unit of work inside the observers' contexts. Errors are raised unchanged.
 
     Args:
         work: The work.
-        surroundings: The observers of its run.
+        surroundings: The observers of the run to which the work belongs.
     """
     token = _in_progress.set(_InProgress(surroundings, work.run_id))
     leave = surroundings.enter(work)
@@ -86,7 +89,7 @@ def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
 
 @contextmanager
 def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
-    """Run the `with` block as a unit of the current run's work, inside its observers' contexts.
+    """Run the `with` block as a unit of the current run's work, inside the contexts of the run's observers.
 
     Outside a run, there are no contexts.
 
@@ -98,7 +101,7 @@ def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
 
     Args:
         kind: The kind of work.
-        name: The component that does the work.
+        name: The name of the component that does the work.
         facts: Metadata that is already known.
     """
     current = _in_progress.get()

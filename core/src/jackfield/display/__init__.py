@@ -1,4 +1,4 @@
-"""Display messages and results in notebooks. Their classes call this package when a notebook renders them."""
+"""Display messages and results in notebooks. The message and result classes call this package to render themselves."""
 
 from jackfield.display._markdown import markdown_of
 from jackfield.display._pictures import pictures_in, show

@@ -1,7 +1,7 @@
-"""Render messages as Markdown: the full answer, collapsed calls, and the names of everything else.
+"""Render messages as Markdown: the full answer, collapsed calls, and the names of all other content.
 
-A model's text may contain anything. The Markdown loads no external resources (images become links, because an address
-could leak the conversation to a server) and contains none of the model's HTML.
+A model's text may contain anything. The Markdown does not load external resources and contains no HTML from the model.
+Images become links, because an image address could leak the conversation to a server.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def markdown_of(
     waiting: Iterable[str] = (),
     stop_reason: str = "finished",
 ) -> str:
-    """Render messages as Markdown, without pictures. Each call and its result are collapsed into one line.
+    """Render messages as Markdown without pictures. Each call and its result are collapsed into one line.
 
     Args:
         messages: The messages, oldest first.
         sources: Sources to list below the messages, unless there are citations.
         citations: Citations to list below the messages.
-        warnings: Unread files, wrong marks and other problems to list below the messages.
+        warnings: Unread files, wrong citation marks and other problems to list below the messages.
         waiting: Names of tools whose calls await approval.
-        stop_reason: The reason why the run ended. Shown unless it is `finished`, or calls await approval.
+        stop_reason: The reason why the run ended. It is shown unless it is `finished` or calls await approval.
     """
     parts = list(_parts(messages))
     if listed := "\n".join(f"- {_escape(citation)}" for citation in citations):
@@ -120,7 +120,7 @@ def _call_with_result(call: CallLike, result: MessageLike | None) -> str:
 
 
 def _text(items: Sequence[ItemLike]) -> str:
-    """Return the items' text, with notes in place of everything else."""
+    """Return the items' text, with notes in place of all other content."""
     return "\n\n".join(item.text if item.text is not None else _note(item) for item in items)
 
 
@@ -153,12 +153,12 @@ def _fence(text: str, language: str = "text", *, max_chars: int = _MAX_RESULT_CH
 
 
 def _code(name: str) -> str:
-    """Return a name as code in HTML, because collapsed lines do not support Markdown."""
+    """Format a name as HTML code, because collapsed lines do not support Markdown."""
     return f"<code>{_escape(name)}</code>"
 
 
 def _make_safe(text: str) -> str:
-    """Remove HTML and images from Markdown. Fenced code stays unchanged."""
+    """Remove HTML and images from Markdown. Fenced code is left unchanged."""
     parts, done = [], 0
     for fence in _FENCE.finditer(text):
         parts += [
@@ -176,7 +176,7 @@ def _make_inert(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return text as one line, without HTML and images."""
+    """Return text as one line without HTML or images."""
     line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return _OPENS.sub(lambda match: match[0] + _JOINER, line)
 

@@ -21,7 +21,7 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
     Args:
         markdown: The Markdown.
         plain: Text for terminals, which do not render Markdown.
-        messages: The messages whose pictures to show, at most 20 pictures.
+        messages: The messages whose pictures to show. At most 20 pictures are shown.
     """
     notebook: Any = sys.modules["IPython"]  # only needed in notebooks
     publish = notebook.get_ipython().display_pub.publish
@@ -37,7 +37,7 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
 def pictures_in(messages: Iterable[MessageLike]) -> Iterator[tuple[str, bytes]]:
     """Yield the pictures embedded in messages, in order, as (media type, bytes).
 
-    Nothing is fetched, and no files are opened.
+    No URLs are fetched and no files are opened.
     """
     for message in messages:
         for item in message.items:

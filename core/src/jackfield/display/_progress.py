@@ -8,7 +8,7 @@ from uuid import uuid4
 
 
 class ProgressOutput:
-    """A line of output below the running cell, replaced by each update and cleared at the end.
+    """A line of output below the running cell. Each update replaces the line, and it is cleared at the end.
 
     Outside a notebook, nothing is shown.
     """
@@ -33,7 +33,7 @@ class ProgressOutput:
 
 
 def _find_publish() -> Any:
-    """Return the function that publishes output in a notebook, or None elsewhere, including IPython in a terminal."""
+    """Return the function that publishes output in a notebook. Outside a notebook, even in IPython, return None."""
     module = sys.modules.get("IPython")
     shell: Any = None if module is None else module.get_ipython()
     return shell.display_pub.publish if hasattr(shell, "kernel") else None

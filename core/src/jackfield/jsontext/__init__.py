@@ -1,4 +1,4 @@
-"""Parse the JSON that models write, strictly or with repairs, and write JSON for models."""
+"""Parse JSON written by models, strictly or with repairs, and write JSON for models."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["MAX_DEPTH", "TooDeepError", "dumps", "is_json", "loads_lenient", "lo
 
 
 def loads_lenient(text: str) -> object:
-    """Parse JSON as models write it, with raw newlines, single quotes, trailing commas or a surrounding code fence.
+    """Parse JSON written by a model, which may have raw newlines, single quotes, trailing commas or a code fence.
 
-    Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Anything else is
+    Strict parsing is tried first, so well-formed text costs nothing extra and is never reinterpreted. Other text is
     repaired if its meaning is unambiguous.
 
     Raises:
-        ValueError: The text is not JSON and cannot be repaired, or is too long or too deeply nested to try.
+        ValueError: The text is not JSON and cannot be repaired, or it is too long or too deeply nested to try.
     """
     try:
         return loads_strict(text)
@@ -29,7 +29,7 @@ def loads_lenient(text: str) -> object:
 
 
 def is_json(text: str) -> bool:
-    """Return True if the text is JSON without repairs. Raw control characters in strings are allowed."""
+    """Return True if the text is valid JSON without repairs. Raw control characters in strings are allowed."""
     try:
         loads_strict(text)
     except ValueError:
@@ -38,5 +38,5 @@ def is_json(text: str) -> bool:
 
 
 def dumps(value: object) -> str:
-    """Serialise a value as one line of JSON for models, leaving non-ASCII characters unescaped."""
+    """Serialise a value as one line of JSON for models. Non-ASCII characters are not escaped."""
     return json.dumps(value, ensure_ascii=False)

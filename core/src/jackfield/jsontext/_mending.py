@@ -1,4 +1,4 @@
-"""Repair the JSON that models write, which is often not quite JSON."""
+"""Repair JSON written by models, which is often malformed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _MAX_TOKENS = 50_000  # all tokens together take less than a tenth of a second
 def mend(text: str, error: ValueError) -> object:
     """Parse malformed JSON if its meaning is unambiguous.
 
-    Nothing is guessed, neither the end of a string that contains quotes nor a part that was cut off. The text must
-    contain one value. NaN and Infinity are not accepted. Time and memory are linear in the text's length.
+    The parser never guesses, for example where a string with unescaped quotes ends or what a truncated part contained.
+    The text must contain exactly one value. NaN and Infinity are not accepted. Time and memory are linear in the text's
+    length.
 
     Args:
         text: The text.
         error: The strict parser's error.
 
     Raises:
-        ValueError: The text cannot be repaired, or is too long or too deeply nested to try.
+        ValueError: The text cannot be repaired, or it is too long or too deeply nested to try.
     """
     unfenced = _without_fence(text)
     if unfenced is not text:
@@ -46,7 +47,7 @@ def mend(text: str, error: ValueError) -> object:
 
 
 def _without_fence(text: str) -> str:
-    """Strip a Markdown code fence that surrounds the whole text."""
+    """Strip a Markdown code fence that surrounds the entire text."""
     body = text.strip()
     if not (body.startswith("```") and body.endswith("```") and len(body) >= 6):
         return text
@@ -81,8 +82,9 @@ _Token = tuple[str, str]
 class _Mender:
     """Left-to-right parser for JSON with the mistakes that models make.
 
-    These are single or typographic quotes, names and Python constants without quotes, a comma before a closing bracket,
-    missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, and words after the value.
+    The parser accepts single or typographic quotes, unquoted names and Python constants, a comma before a closing
+    bracket, missing or surplus closing brackets, `\\'` and other escapes that JSON does not define, and words after the
+    value.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,7 +92,7 @@ class _Mender:
         self._next = next(self._tokens)
 
     def only_value(self) -> object:
-        """Read one value, which may be followed only by words and closing brackets."""
+        """Read one value. Only words and closing brackets may follow it."""
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
@@ -131,7 +133,7 @@ class _Mender:
     def _has_entry(self, closing: str) -> bool:
         """Return True if another entry precedes the closing bracket. Otherwise, consume the bracket.
 
-        If a different bracket closes an outer value, this one is assumed to be missing.
+        If the next bracket closes an outer value instead, `closing` is assumed to be missing.
         """
         if self._next == ("mark", closing):
             self._take()

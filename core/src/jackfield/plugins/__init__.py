@@ -1,7 +1,7 @@
 """The API for plugin authors, and the host that finds and loads plugins.
 
-The light module that an entry point names imports only the standard library and this package. Importing this package
-loads none of its submodules. Each name is imported on first use.
+The light module that an entry point names should only import the standard library and this package. Importing this
+package does not load its submodules. Each name is imported on first use.
 """
 
 from __future__ import annotations

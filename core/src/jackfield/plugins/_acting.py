@@ -1,6 +1,6 @@
-"""Processors and observers that act in every run without being named in code.
+"""Processors and observers that are active in every run without being named in code.
 
-Runs and reports share these functions, so they cannot disagree.
+Runs and reports share these functions, so their results cannot differ.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
-    """List the components that act in addition to those named in code, enabled components first.
+    """List the components that are active in addition to those named in code. Enabled components come first.
 
     Args:
         host: The plugin host.
         kind: `processor` or `observer`.
-        named: The components named in code. They replace defaults of the same name.
+        named: The components named in code. They replace defaults with the same name.
 
     Raises:
-        PluginError: An enabled component cannot be used. Nothing runs without it, because it may protect the user.
+        PluginError: An enabled component cannot be used. Runs do not start without it, because it may protect the user.
     """
     enabled = [row for row in host.enabled(kind) if row not in named]
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]
 
 
 def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list[Row]:
-    """List the components of the default chain that act in addition to `besides`.
+    """List the components of the default chain that are active in addition to `besides`.
 
-    A component in `besides` replaces a default of the same name. Components that are not proven to be ours never act by
-    default.
+    A component in `besides` replaces a default with the same name. Only components that are proven to be Jackfield's
+    own are ever active by default.
     """
     if kind != "processor":
         return []
@@ -47,7 +47,7 @@ def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
-    """Map each usable component that the settings enable to its first entry there."""
+    """Map each usable component that the settings enable to its first entry in the settings."""
     names: dict[Row, str] = {}
     for name in host.settings.enabled:
         if name.partition(".")[0] != kind:

@@ -1,8 +1,8 @@
-"""List installed components from package metadata. No plugin is imported, and a broken one does not affect the others.
+"""List installed components from package metadata. No plugin is imported, and a broken plugin does not affect others.
 
-The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that contain our group. It takes about 7
-µs per distribution. The standard library's `entry_points()` takes several times as long, and fails entirely if one file
-is malformed. Archives and eggs are read with `importlib_metadata`.
+The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that contain Jackfield's entry point
+group. The scan takes about 7 µs per distribution. The standard library's `entry_points()` takes several times as long
+and fails completely if a single file is malformed. Archives and eggs are read with `importlib_metadata`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _MAX_FILE_BYTES = 1 << 20
 class Row(NamedTuple):
     """A component that a distribution declares.
 
-    A row with the name `*` is a source: it represents all components of a plugin that must be queried for them.
+    A row with the name `*` is a source. It represents all components of a plugin that must be queried to list them.
 
     Attributes:
         kind, name: The two parts of the entry point's name.
         module: The light module that describes the component.
-        distribution, version: The distribution's normalised name and its version. A plugin without a distribution has
-            `NAME@code`, `NAME@project` or `NAME@user`, and no version.
+        distribution, version: The distribution's normalised name and its version. For a plugin without a distribution,
+            the name is `NAME@code`, `NAME@project` or `NAME@user`, and there is no version.
         api: The major version of the plugin API that the component uses.
-        location: The folder of the distribution's metadata. Without a distribution, a description of the plugin's
+        location: The distribution's metadata directory. For a plugin without a distribution, a description of its
             origin.
     """
 
@@ -62,12 +62,12 @@ class Row(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """True if the component belongs to a distribution, not to registered code or a local file."""
+        """True if the component belongs to a distribution rather than to registered code or a local file."""
         return "@" not in self.distribution
 
     @property
     def is_source(self) -> bool:
-        """True if the row is a source, whose components are unknown until it is queried."""
+        """True if the row is a source. Its components are unknown until the source is queried."""
         return self.name == ANY
 
     @property
@@ -77,9 +77,9 @@ class Row(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fault in one distribution, which does not affect the others.
+    """A fault in one distribution. Other distributions are not affected.
 
-    If a distribution is installed twice, `used` is the location of the one in use.
+    If a distribution is installed twice, `used` is the location of the copy in use.
     """
 
     distribution: str
@@ -100,7 +100,7 @@ class Catalog:
         return self._by_name.get((kind, name), ())
 
     def of(self, distribution: str) -> Sequence[Row]:
-        """Return the rows of one distribution, given its normalised name."""
+        """Return the rows of the distribution with this normalised name."""
         return self._by_distribution.get(distribution, ())
 
     def in_package(self, package: str) -> Sequence[Row]:
@@ -130,7 +130,7 @@ class Catalog:
 
 
 def scan(paths: Iterable[str] | None = None) -> Catalog:
-    """Scan the distributions on `paths`, which defaults to `sys.path`. Never raises."""
+    """Scan the distributions on `paths`. Defaults to `sys.path`. This function never raises."""
     results = _Scan()
     for folder in _folders(sys.path if paths is None else paths):
         for location in _locations(folder, results.problems):
@@ -146,12 +146,12 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
 
 
 def by_name(row: Row) -> tuple[str, str, str]:
-    """Return a row's sort key in a catalog."""
+    """Return a row's sort key for use in a catalog."""
     return row.kind, row.name, row.distribution
 
 
 def _folders(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the folders and archives on the path, without duplicates."""
+    """Yield the directories and archives on the path, without duplicates."""
     seen: set[str] = set()
     for path in paths:
         try:
@@ -164,7 +164,7 @@ def _folders(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _locations(folder: str, problems: list[Problem]) -> list[str]:
-    """List the metadata folders in one folder or archive on the path."""
+    """List the metadata directories in a directory or archive on the path."""
     try:
         if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
             return _locations_in_archive(folder, problems)
@@ -176,7 +176,10 @@ def _locations(folder: str, problems: list[Problem]) -> list[str]:
 
 
 def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
-    """List the metadata folders in an archive or egg, using `importlib_metadata`, which is complete but slow."""
+    """List the metadata directories in an archive or egg.
+
+    This uses `importlib_metadata`, which is complete but slow.
+    """
     import zipfile
 
     import importlib_metadata
@@ -201,7 +204,7 @@ class _Scan:
         self._used: dict[str, str] = {}
 
     def add(self, raw: bytes, location: str) -> None:
-        """Add the rows of one `entry_points.txt`. The distribution's name comes from its folder's name."""
+        """Add the rows of one `entry_points.txt`. The distribution's name is taken from the directory name."""
         stem = _stem(location)
         distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
@@ -239,7 +242,7 @@ class _Scan:
 
 
 def _stem(location: str) -> str:
-    """Return the part of a folder's name that contains the distribution's name and version."""
+    """Return the part of a directory name that contains the distribution's name and version."""
     folder, _, name = location.rpartition("/")
     return (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
 
@@ -253,7 +256,7 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 
 
 def _fault_of_garbage(raw: bytes) -> str:
-    """Return the reason why a malformed file may still contain our group, or ''."""
+    """Return the reason why a malformed file may still contain Jackfield's entry point group, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
         # A valid file begins with a group or a comment. Metadata of other packages may be empty.
         return (
@@ -280,7 +283,7 @@ def _fault_of_file(raw: bytes) -> str:
 
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the entries of our groups, each with the API version from the group's name."""
+    """Yield the entries in Jackfield's entry point groups, each with the API version from the group name."""
     api = None
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":

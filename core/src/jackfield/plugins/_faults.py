@@ -1,4 +1,4 @@
-"""Validate descriptors, which come from third parties and are shown in terminals and to models."""
+"""Validate descriptors. They come from third parties and are shown to users and models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANY_OF_TYPES = f"use {', '.join(_SCHEMA_TYPES)}"
 
 
 def fault_of(spec: ComponentSpec) -> str:
-    """Return the first fault of a descriptor, phrased as the end of a sentence, or ''."""
+    """Return the first fault in a descriptor, phrased as the end of a sentence, or '' if there is none."""
     for check in _CHECKS:
         for fault in check(spec):
             return fault
@@ -88,7 +88,7 @@ def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _faults_of_schema_types(parameters: Mapping[str, object]) -> Iterator[str]:
-    """Check types without `jsonschema`, which is slow to import. `doctor --deep` checks the rest."""
+    """Check types without importing `jsonschema`, which is slow to import. `doctor --deep` checks the rest."""
     from jackfield.jsonschemas import schemas_in
 
     if parameters.get("type") != "object":

@@ -1,7 +1,7 @@
-"""The plugin host, which finds plugins by name, loads them, and isolates their faults.
+"""The plugin host, which finds plugins by name, loads them and isolates their faults.
 
-A component has four levels, each loaded only when needed: the name (from metadata), the descriptor (imports the light
-module), the class (imports its SDK) and the instance (calls its constructor).
+Components are loaded in four steps, each only when needed: the name (read from metadata), the descriptor (imports the
+light module), the class (imports its SDK) and the instance (calls its constructor).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _TRIES = 10
 class PluginHost:
     """The plugins of one application.
 
-    The catalog is immutable. Plugins are imported outside of any lock, each at most once. A plugin that fails to load
-    fails again with the same error, and only for code that asks for it. Hosts can be pickled: in another process, a
-    host has the same policy and finds the plugins installed there.
+    The catalog is immutable. Each plugin is imported at most once, without holding a lock. If a plugin fails to load,
+    the same error is raised each time, but only to code that requests the plugin. Hosts can be pickled. In another
+    process, a host has the same policy and finds the plugins that are installed there.
 
     Args:
-        settings: The rules for which plugins may load. If None, they are read from the environment and configuration
-            files.
-        paths: The folders to search for distributions, instead of `sys.path`.
+        settings: The rules for which plugins may load. If None, the rules are read from the environment and
+            configuration files.
+        paths: The directories to search for distributions instead of `sys.path`.
 
-    Both are also read-only attributes.
+    Both arguments are also available as read-only attributes.
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
@@ -76,12 +76,12 @@ class PluginHost:
 
     @property
     def catalog(self) -> Catalog:
-        """All components, including those that may not load."""
+        """All components, including those that must not load."""
         return self.policy.catalog
 
     @property
     def policy(self) -> Policy:
-        """The current rules about which components may load, with the reasons why others may not."""
+        """The current rules for which components may load, with the reasons why others must not."""
         return self._current_resolver().policy
 
     def _current_resolver(self) -> Resolver:
@@ -108,8 +108,9 @@ class PluginHost:
     def considered(self, kind: str) -> list[Row]:
         """List the components of a kind that may be selected without being named in code.
 
-        These components belong to packages that are proven to be ours, packages that the user's `allow`, `enabled` or
-        `prefer` lists, modules registered by code, and local files. The others are in `policy.left_out`.
+        These are the components of packages that are proven to be Jackfield's own, packages listed in the user's
+        `allow`, `enabled` or `prefer` settings, modules registered in code, and local files. `policy.left_out` returns
+        the others.
 
         Raises:
             PluginError: A local file cannot be queried, and the settings are strict.
@@ -119,34 +120,36 @@ class PluginHost:
     def find(self, kind: str, address: str) -> Row:
         """Resolve a name or `distribution/name` to one component, without importing installed plugins.
 
-        Local files from the settings are queried. A distribution that offers `kind.*` is queried only if nothing else
-        offers the name, and if the address names the distribution or the settings enable it.
+        Local files from the settings are queried. A distribution that provides `kind.*` is only queried if no other
+        plugin provides the name, and if the address names the distribution or the settings enable it.
 
-        A bare name that we publish always resolves to our package. All defaults in our code are such names. To use
-        another package that offers the name, or one that is not proven to be ours, pass the full address or add a rule.
+        If Jackfield publishes a component with this name, the bare name always resolves to Jackfield's package. All
+        defaults in Jackfield's code are such names. To use another package that provides the name, or a package that is
+        not proven to be Jackfield's own, pass the full address or add a rule.
 
         Raises:
-            PluginNotFoundError: No plugin offers the component.
-            PluginBlockedError, IncompatiblePluginError: The component is installed, but may not load.
-            AmbiguousPluginError: Several distributions offer the component.
+            PluginNotFoundError: No plugin provides the component.
+            PluginBlockedError, IncompatiblePluginError: The component is installed but must not load.
+            AmbiguousPluginError: Several distributions provide the component.
         """
         return self._current_resolver().find(kind, address)
 
     def enabled(self, kind: str) -> list[Row]:
-        """List the components of a kind that act without being named in code, in the order of the settings.
+        """List the components of a kind that are active without being named in code, in the order of the settings.
 
-        Components that the user blocks are left out. In the user's own safe mode, the list is empty. If an enabled
-        component cannot be used for any other reason, the run stops, because the component may protect the user.
+        Components that the user blocks are left out. If the user has turned on safe mode, the list is empty. If an
+        enabled component cannot be used for any other reason, the run stops, because the component may protect the
+        user.
 
         Raises:
             PluginNotFoundError: An enabled component is not installed.
             PluginBlockedError: The project's file or an allowlist prevents an enabled component from loading.
-            AmbiguousPluginError: Several distributions offer an enabled component.
+            AmbiguousPluginError: Several distributions provide an enabled component.
         """
         return self._current_resolver().enabled(kind)
 
     def find_enabled(self, name: str) -> Row | None:
-        """Resolve an entry of `enabled` to its component, or None if the user's own rules exclude it.
+        """Resolve an entry of `enabled` to its component. Return None if the user's own rules exclude it.
 
         Raises:
             PluginError: As for `enabled`.
@@ -154,7 +157,10 @@ class PluginHost:
         return self._current_resolver().find_enabled(name)
 
     def _explain(self, kind: str, address: str) -> str:
-        """Ask the plugin manager why nothing offers a name. Return '' if the manager is missing or may not load."""
+        """Ask the plugin manager why no plugin provides a name.
+
+        Return '' if the manager is missing or must not load.
+        """
         policy = self.policy
         rows = policy.usable(row for row in policy.catalog.rows if row.distribution == MANAGER)
         if not rows or policy.unproven(rows[0]):
@@ -170,7 +176,7 @@ class PluginHost:
         """Return a component's descriptor, importing its light module.
 
         Raises:
-            PluginError: As for `find`, and BrokenPluginError if the module cannot be imported or does not offer the
+            PluginError: As for `find`, and BrokenPluginError if the module cannot be imported or does not provide the
                 name.
         """
         return self.spec_of(self.find(kind, address), spec_class)
@@ -182,7 +188,7 @@ class PluginHost:
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
         """Return the descriptors of all components that `considered` lists.
 
-        Components without a usable descriptor are skipped, unless the settings are strict.
+        Components without a usable descriptor are skipped unless the settings are strict.
         """
         described = []
         for row in self.considered(kind):
@@ -194,7 +200,7 @@ class PluginHost:
         return described
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and query a source, and return the components that it offers, of one kind or all.
+        """Load and query a source. Return the components of one kind, or of all kinds, that it provides.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -202,7 +208,7 @@ class PluginHost:
         return self._loader.offers(source, kind)
 
     def load(self, kind: str, address: str) -> Any:
-        """Return a component's class or function, importing its module.
+        """Import a component's module and return its class or function.
 
         Raises:
             PluginError: As for `spec`, and BrokenPluginError if the target cannot be imported.
@@ -217,20 +223,21 @@ class PluginHost:
         """Import an object that a row's descriptor names as `module:name`, such as its settings class.
 
         Raises:
-            PluginError: The object cannot be imported, or belongs to a package that may not load.
+            PluginError: The object cannot be imported, or belongs to a package that must not load.
         """
         return self._loader.load_target(row, target)
 
     # --- instances ---
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
-        """Create a component, passing its settings as keyword arguments, and `host` if its class accepts one.
+        """Create a component. Its settings are passed as keyword arguments, as is `host` if the class accepts it.
 
-        If `base` has a class method `factory_of(target, spec)`, that returns the factory. Otherwise, the factory is the
-        descriptor's target.
+        If `base` has a class method `factory_of(target, spec)`, this method returns the factory. Otherwise, the factory
+        is the descriptor's target.
 
         Raises:
-            ConfigError: The settings do not match the descriptor's settings class, or it has none.
+            ConfigError: The settings do not match the descriptor's settings class, or the descriptor has no settings
+                class.
             PluginError: As for `load_row`, and BrokenPluginError if the result is not a `base`.
         """
         from jackfield._frames import ForgetLocals
@@ -250,10 +257,10 @@ class PluginHost:
         return component
 
     def narrowed_to(self, row: Row) -> PluginHost:
-        """Return the host to pass to a component: this host, or one with only the secrets that the component declares.
+        """Return the host to pass to a component: this host, or a host with only the secrets that the component declares.
 
-        Components from other distributions that use one of our names get the restricted host, because users expect our
-        component under that name.
+        Components from other distributions that use the name of one of Jackfield's components get the restricted host,
+        because users expect Jackfield's component under that name.
         """
         if known_distribution(row.kind, row.name) in (None, row.distribution):
             return self
@@ -266,18 +273,19 @@ class PluginHost:
     def register(self, plugin: object, *, name: str = "") -> str:
         """Register a module or object as a plugin, as if it were installed. Its hooks are called immediately.
 
-        The policy applies as for any other plugin. A name that another plugin also offers is ambiguous.
+        The policy applies as it does to any other plugin. If another plugin provides the same name, the name is
+        ambiguous.
 
         Args:
             plugin: A module or object with functions or methods decorated with `hook.tools` or another hook.
             name: The plugin's name. Defaults to the name of the module or class.
 
         Returns:
-            The plugin's full name, `NAME@code`, which takes the place of a distribution's name.
+            The plugin's full name, `NAME@code`. It is used in place of a distribution name.
 
         Raises:
-            ConfigError: The plugin or its name is already registered, or it has no hooks.
-            BrokenPluginError: The plugin's hooks fail, or return unusable values.
+            ConfigError: The plugin or its name is already registered, or the plugin has no hooks.
+            BrokenPluginError: The plugin's hooks fail or return unusable values.
         """
         with self._lock:
             source = self._code_plugins.add(plugin, name)
@@ -308,7 +316,7 @@ class PluginHost:
             name: The name that `register` returned.
 
         Raises:
-            ConfigError: No plugin of that name is registered.
+            ConfigError: No plugin with this name is registered.
         """
         with self._lock:
             self._code_plugins.remove(name)
@@ -325,7 +333,7 @@ class PluginHost:
 
 
 def _forget_folders() -> None:
-    """Invalidate the import system's caches, retrying if imports in other threads interfere."""
+    """Invalidate the import system's caches. Retry if imports in other threads interfere."""
     for attempt in range(1, _TRIES + 1):
         try:
             importlib.invalidate_caches()
@@ -349,7 +357,7 @@ _hosts: weakref.WeakSet[PluginHost] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """Replace all locks in a forked child, where locks held by other threads would never be released."""
+    """Replace all locks in a forked child process. Locks held by other threads would never be released there."""
     global _default_lock  # noqa: PLW0603 - see above
     _default_lock = threading.Lock()
     for host in _hosts:
@@ -378,7 +386,7 @@ def checked_host(host: Plugins | None) -> Plugins:
 
 
 def default_host() -> PluginHost:
-    """Return the shared host for the plugins installed with the core, creating it on first use."""
+    """Return the shared host for the plugins installed with the core. The host is created on first use."""
     global _default  # noqa: PLW0603 - never needed by code that passes its own host
     if _default is None:
         with _default_lock:

@@ -1,9 +1,9 @@
 """Use RECORD files to prove that a plugin belongs to the distribution that it names.
 
-Any wheel can write a metadata folder, and may include a second one under the name of an allowed distribution. A plugin
-is proven if its distribution's RECORD lists the entry points and the files that Python would import, each with its
-current hash, if no other RECORD lists this metadata, and if no other plugin's RECORD lists these files. For an editable
-distribution, all files in the folder it was installed from count as its own.
+Any wheel can write a metadata directory, and can add a second one under the name of an allowed distribution. A plugin
+is proven if three conditions are met: its distribution's RECORD lists the entry points and the files that Python would
+import, each with its current hash; no other RECORD lists this metadata; and no other plugin's RECORD lists these files.
+For an editable distribution, all files in its source directory count as its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class _Origin(NamedTuple):
-    """A file that an import would run: its `path`, which is `relative` to a `folder` on the module search path."""
+    """A file that an import would run: its `path`, and the same path `relative` to a `folder` on the module search path."""
 
     path: str
     folder: str
@@ -33,7 +33,7 @@ class _Origin(NamedTuple):
 
 
 class Identities:
-    """Proofs of identity for the plugins of one catalog. Each RECORD is read at most once."""
+    """Proofs of identity for the plugins in a catalog. Each RECORD is read at most once."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._locations = {row.distribution: row.location for row in rows}
@@ -43,7 +43,7 @@ class Identities:
         self._unproven: dict[Row, str] = {}
 
     def unproven(self, row: Row) -> str:
-        """Return the reason why a component is not proven to belong to its distribution, or ''.
+        """Return the reason why a component is not proven to belong to its distribution, or '' if it is.
 
         The reason is phrased as the end of a sentence.
         """
@@ -53,14 +53,14 @@ class Identities:
         return doubt
 
     def foreign(self, row: Row, is_denied: Callable[[str], bool]) -> str:
-        """Return the reason why a component's module does not belong to its distribution, or ''.
+        """Return the reason why a component's module does not belong to its distribution, or '' if it does.
 
         The reason is phrased as the end of a sentence.
 
         Args:
             row: The component.
-            is_denied: A function that returns True if a distribution may not load. The files of a denied distribution
-                may not load through another one either.
+            is_denied: A function that returns True if a distribution must not load. The files of a denied distribution
+                must not be loaded through another distribution either.
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):
@@ -111,7 +111,7 @@ class Identities:
         return [name for name in owners if name != row.distribution]
 
     def _owners_in(self, folder: str) -> Mapping[str, list[str]]:
-        """Map each file in the RECORDs of a folder's plugins to the distributions that list it."""
+        """Map each file in the RECORDs of a directory's plugins to the distributions that list it."""
         owners = self._owners.get(folder)
         if owners is None:
             owners = {}
@@ -129,7 +129,7 @@ class Identities:
         return self._records[location]
 
     def _claims_in(self, site: str) -> Mapping[str, str]:
-        """Map each metadata folder listed in another folder's RECORD to that other folder."""
+        """Map each metadata directory listed in another directory's RECORD to that other directory."""
         claims = self._claims.get(site)
         if claims is None:
             claims = self._claims[site] = dict(_claims(site))
@@ -150,7 +150,7 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
 
 
 def _metadata_in(raw: bytes, *, own: bytes) -> Iterable[str]:
-    """Yield other distributions' metadata folders listed in a RECORD. Searching is faster than parsing."""
+    """Yield other distributions' metadata directories listed in a RECORD. Searching is faster than parsing."""
     at = raw.find(_MARK)
     while at >= 0:
         end = at + len(_MARK)
@@ -183,7 +183,7 @@ def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: s
 
 
 def _editable_folder(location: str) -> str:
-    """Return the source folder of an editable distribution (PEP 660), or '' for other distributions."""
+    """Return the source directory of an editable distribution (PEP 660), or '' for other distributions."""
     raw = read_file(f"{location}/direct_url.json")
     if raw is None or b'"editable"' not in raw:
         return ""
@@ -201,7 +201,10 @@ def _editable_folder(location: str) -> str:
 
 
 def _parse_record(raw: bytes) -> dict[str, str]:
-    """Map the files in a RECORD to their hashes. Lines contain path, hash and size; only the path may be quoted."""
+    """Map the files in a RECORD to their hashes.
+
+    Each line contains a path, a hash and a size. Only paths may be quoted.
+    """
     files = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         path, _, rest = line.rpartition(",")[0].rpartition(",")

@@ -1,6 +1,6 @@
-"""The components that we publish, and their packages.
+"""The components that Jackfield publishes, and their packages.
 
-The core ships this list so that error messages can name missing packages without network access.
+The core includes this list so that error messages can name missing packages without network access.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # descriptors define sixteen classes, which a list of plugins
 
 
 class Known(NamedTuple):
-    """A component of a published distribution.
+    """A component in a published distribution.
 
     Attributes:
         distribution: The distribution to install.
@@ -27,7 +27,7 @@ class Known(NamedTuple):
         requires, required_by: See `ComponentSpec`.
         extensions: The file extensions that a parser reads.
         keys: The settings that only this backend or toolset has; see `LLMSpec`.
-        names: Patterns of a backend's model names.
+        names: Patterns for a backend's model names.
         actions: A command's subcommands.
     """
 
@@ -61,7 +61,7 @@ class Known(NamedTuple):
 
 @cache
 def known_components() -> Mapping[str, Known]:
-    """Map the `kind.name` of every component that we publish to its entry, sorted."""
+    """Map the `kind.name` of every component that Jackfield publishes to its entry, in sorted order."""
     return {component: Known.of(entry["distribution"], entry) for component, entry in _entries().items()}
 
 
@@ -77,26 +77,26 @@ def _entries() -> Mapping[str, dict[str, Any]]:
 
 
 def known_distribution(kind: str, name: str) -> str | None:
-    """Return our distribution that provides a component, or None."""
+    """Return the Jackfield distribution that provides a component, or None."""
     entry = _entries().get(f"{kind}.{name}")
     return entry["distribution"] if entry else None
 
 
 def install_hint(kind: str, name: str) -> str:
-    """Return `. Install it: pip install …` for a component that we publish, or ''."""
+    """Return `. Install it: pip install …` for a component that Jackfield publishes, or ''."""
     distribution = known_distribution(kind, name)
     return f". Install it: pip install {distribution}" if distribution else ""
 
 
 def spelling_hint(kind: str, name: str) -> str:
-    """Return `. Did you mean '…'?` and an `install_hint` for a misspelt component that we publish, or ''."""
+    """Return `. Did you mean '…'?` and an `install_hint` for a misspelt Jackfield component, or ''."""
     for close in close_names(name, [known for known, _ in _known(kind)])[:1]:
         return f". Did you mean {close!r}?{install_hint(kind, close).removeprefix('.')}"
     return ""
 
 
 def parser_of_extension(extension: str) -> str | None:
-    """Return the name of our parser for a file extension (lower case, without the dot), or None."""
+    """Return the name of Jackfield's parser for a file extension (lower case, without the dot), or None."""
     for name, known in _known("parser"):
         if extension in known.extensions:
             return name
@@ -104,7 +104,7 @@ def parser_of_extension(extension: str) -> str | None:
 
 
 def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
-    """Return the name of our component of this kind that has one of these settings, or None."""
+    """Return the name of Jackfield's component of this kind that has one of these settings, or None."""
     settings = frozenset(keys)
     for name, known in _known(kind):
         if not settings.isdisjoint(known.keys):
@@ -113,7 +113,7 @@ def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
 
 
 def backend_of_model(model: str) -> str | None:
-    """Return our backend whose model patterns match the name, or None. The longest matching pattern wins."""
+    """Return Jackfield's backend for a model name, or None if no pattern matches. The longest matching pattern wins."""
     name = model.lower()
     matches = {
         pattern: backend for backend, known in _known("llm") for pattern in known.names if fnmatchcase(name, pattern)
@@ -122,7 +122,7 @@ def backend_of_model(model: str) -> str | None:
 
 
 def known_commands() -> dict[str, list[str]]:
-    """Map each command and subcommand that we publish, as typed by users, to its full commands."""
+    """Map each command and subcommand that Jackfield publishes, as typed by users, to its full commands."""
     typed: dict[str, list[str]] = {name: [name] for name, _ in _known("command")}
     for name, known in _known("command"):
         for action in known.actions:

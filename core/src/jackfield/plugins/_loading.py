@@ -1,4 +1,4 @@
-"""Import plugins: first a component's light module, then its class, each at most once."""
+"""Import plugins: first a component's light module, then its class. Each is imported at most once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Key = tuple[str, str, object]  # the step, the distribution of the plugin, and t
 
 
 class Loader:
-    """Importer of plugins, which also calls their hooks and translates all their errors.
+    """Imports plugins, calls their hooks and translates all their errors.
 
     Args:
-        code_plugins: The plugins registered by code.
-        current_policy: A function that returns the current policy. Loaded components stay loaded if it changes.
+        code_plugins: The plugins registered in code.
+        current_policy: A function that returns the current policy. Loaded components stay loaded if the policy changes.
     """
 
     def __init__(self, code_plugins: CodePlugins, current_policy: Callable[[], Policy]) -> None:
@@ -49,7 +49,7 @@ class Loader:
         """Return a component's descriptor.
 
         Raises:
-            BrokenPluginError: The light module cannot be imported, does not offer the component, or describes it as
+            BrokenPluginError: The light module cannot be imported, does not provide the component, or describes it with
                 something other than a `spec_class`.
         """
         spec = self._once.get(("spec", row.distribution, row), lambda: self._describe(row))
@@ -58,7 +58,7 @@ class Loader:
         return spec
 
     def any_spec(self, row: Row) -> ComponentSpec:
-        """Return the descriptor of a component, whatever its kind; see `spec`."""
+        """Return a component's descriptor, regardless of its kind; see `spec`."""
         from jackfield.descriptors import ComponentSpec
 
         return self.spec(row, ComponentSpec)
@@ -83,7 +83,7 @@ class Loader:
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and query a source, and return the components that it offers, of one kind or all.
+        """Load and query a source. Return the components of one kind, or of all kinds, that it provides.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -92,10 +92,12 @@ class Loader:
         return [source._replace(kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
     def offers_or_log(self, source: Row, kind: str) -> list[Row]:
-        """Return the components that a source offers. If the source fails, log the error once and return an empty list.
+        """Return the components that a source provides.
+
+        If the source fails, log the error once and return an empty list.
 
         Raises:
-            PluginError: The source failed, and the settings are strict.
+            PluginError: The source failed and the settings are strict.
         """
         try:
             return self.offers(source, kind)
@@ -109,13 +111,16 @@ class Loader:
             return []
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
-        """Return what a plugin's hooks offer for a kind. Each plugin is imported, registered and called only once."""
+        """Return the descriptors that a plugin's hooks provide for a kind.
+
+        Each plugin is imported and called only once.
+        """
         manager, name = self._once.get(("plugin", row.distribution, row.module), lambda: self._register(row))
         with blaming(row, f"its hook for {kind}s failed"):
             return self._once.get(("offers", name, kind), lambda: manager.offers(name, kind))
 
     def _register(self, row: Row) -> tuple[RegistrationManager, str]:
-        """Register a row's plugin with pluggy. Return the manager and the name of the plugin in it."""
+        """Register a row's plugin with pluggy. Return the manager and the plugin's name in the manager."""
         plugin = self._plugin_of(row)  # outside the lock, because this may wait for another import
         with self._lock:
             if self._manager is None:
@@ -131,7 +136,7 @@ class Loader:
         return self._manager, name
 
     def _plugin_of(self, row: Row) -> object:
-        """Return the object that has a row's hooks: a registered object, a local file's module, or a light module."""
+        """Return the object that implements a row's hooks: a registered object, a local file's module, or a light module."""
         if row.distribution in self._code_plugins:
             return self._code_plugins.object_of(row.distribution)
         policy = self._policy()
@@ -203,14 +208,14 @@ class Loader:
     # --- changes ---
 
     def forget_plugin(self, name: str) -> None:
-        """Drop everything loaded from a plugin that was registered by code."""
+        """Drop everything loaded from a plugin that was registered in code."""
         self._once.forget(lambda key, _: key[1] == name)
         with self._lock:
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
     def forget_failures(self) -> None:
-        """Forget failures so that they are retried, and query all plugins again for their components."""
+        """Forget failures, so that they are retried, and query all plugins for their components again."""
         self._once.forget(lambda key, result: key[0] == "offers" or isinstance(result, PluginError))
 
     def renew_locks(self) -> None:
@@ -220,10 +225,10 @@ class Loader:
 
 
 class Once:
-    """Cache for the results of steps that run at most once each.
+    """Cache for the results of steps. Each step runs at most once.
 
-    A step may import modules, so it runs without holding a lock that another step needs. If a step fails with a
-    `PluginError`, the same error is raised again next time.
+    A step may import modules, so it runs without holding any lock that another step needs. If a step fails with a
+    `PluginError`, the same error is raised the next time.
     """
 
     def __init__(self) -> None:
@@ -257,18 +262,18 @@ class Once:
         return cast("Value", result)
 
     def forget(self, is_stale: Callable[[Key, object], bool]) -> None:
-        """Drop the results for which `is_stale` returns True, so that their steps run again."""
+        """Drop the results for which `is_stale` returns True. Their steps then run again."""
         results = dict(self._results)  # an atomic copy, since other threads may add results
         self._results = {key: result for key, result in results.items() if not is_stale(key, result)}
 
     def renew_locks(self) -> None:
-        """Replace all locks in a forked child, where locks held by other threads would never be released."""
+        """Replace all locks in a forked child process. Locks held by other threads would never be released there."""
         self._lock = threading.Lock()
         self._step_locks = {}
 
 
 def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins]:
-    """Return the keyword argument `host` if the factory has a parameter of that name, otherwise an empty dict."""
+    """Return `host` as a keyword argument if the factory has a parameter with that name, otherwise an empty dict."""
     from inspect import signature
 
     try:
@@ -279,9 +284,9 @@ def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins
 
 @contextmanager
 def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
-    """Translate every error raised by a plugin, including `SystemExit`, to `BrokenPluginError`.
+    """Convert every error that a plugin raises, including `SystemExit`, to `BrokenPluginError`.
 
-    Ctrl-C and errors of the class `besides` pass through.
+    Ctrl-C and errors of the type `besides` are not converted.
     """
     try:
         yield
@@ -307,7 +312,7 @@ def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
 
 
 def _line_of(error: BaseException) -> str:
-    """Return the text of a plugin's error as one short line without control characters, safe for terminals."""
+    """Return the text of a plugin's error as one short line that is safe for terminals."""
     try:
         text = str(error)[:500]
     except Exception:  # noqa: BLE001 - the plugin's own code produces the text

@@ -1,4 +1,4 @@
-"""Read untrusted metadata of installed packages, with limits on size and time."""
+"""Read untrusted metadata from installed packages, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_file(path: str) -> bytes | None:
 
 
 def read_some(path: str, most: int) -> bytes | None:
-    """Read a file like `read_file`, but at most `most` + 1 bytes of it."""
+    """Read a file as `read_file` does, but return no more than `most` + 1 bytes."""
     try:
         descriptor = os.open(path, _FLAGS)
     except NotADirectoryError:

@@ -1,4 +1,4 @@
-"""Contracts of sandboxes, and the selection of a sandbox."""
+"""Contracts for sandboxes, and the selection of a sandbox."""
 
 from jackfield.sandboxes._choosing import AUTO, NONE, choose_sandbox, needs_approval
 from jackfield.sandboxes._contract import (

@@ -29,21 +29,22 @@ _log = logging.getLogger(__name__)
 def choose_sandbox(
     name: str, ability: Callable[..., S], *, host: Plugins, settings: Mapping[str, object] | None = None
 ) -> S | None:
-    """Return the sandbox for a setting. Testing it may block for a second, so call this function in a worker thread.
+    """Return the sandbox for a setting. Testing a sandbox may block for a second, so call this in a worker thread.
 
     Args:
-        name: The name of a sandbox, `none`, or `auto` for the sandbox with the best protection among our packages and
-            those that the user has enabled or allowed. `auto` never selects a sandbox that leaves files unprotected.
+        name: The name of a sandbox, `none`, or `auto`. `auto` selects the sandbox with the best protection from
+            Jackfield's packages and those that the user has enabled or allowed. It never selects a sandbox that leaves
+            files unprotected.
         ability: The class that the sandbox must extend: `ProgramSandbox` or `CodeSandbox`.
         host: The plugin host.
         settings: Settings for a named sandbox. `auto` uses the defaults.
 
     Returns:
-        A sandbox that works on this machine, or None for `none`. A warning is logged once per process for `none`, and
-        for a sandbox that leaves files, network or processes unprotected.
+        A sandbox that works on this machine, or None for `none`. For `none`, and for a sandbox that leaves files,
+        network or processes unprotected, a warning is logged once per process.
 
     Raises:
-        SandboxError: No sandbox works. The message contains the reasons and the alternatives.
+        SandboxError: No sandbox works. The message lists the reasons and the alternatives.
         PluginError: The named sandbox is not installed or cannot be loaded.
     """
     if name == NONE:
@@ -62,8 +63,8 @@ def choose_sandbox(
 def needs_approval(name: str, ability: Callable[..., S], *, host: Plugins) -> bool:
     """Return True if the user must approve each run of code.
 
-    Approval is needed if the sandbox leaves files unprotected or does not work. Testing a named sandbox may block for a
-    second the first time. `auto` never leaves files unprotected, so it is not tested.
+    Approval is needed if the sandbox leaves files unprotected or does not work. The first test of a named sandbox may
+    block for a second. `auto` never leaves files unprotected, so no test is needed.
     """
     if name == AUTO:
         return False

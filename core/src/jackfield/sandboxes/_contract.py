@@ -1,4 +1,4 @@
-"""Contract of sandboxes: the programs and code that they run, and the protection that they provide."""
+"""The contract for sandboxes: the programs and code that they run, and the protection that they provide."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _PIECE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for a program, where None means unlimited.
+    """Limits for a program. None means unlimited.
 
     Attributes:
-        memory_bytes: The address space of each process. If the sandbox covers `total_memory`, also the total memory of
-            all processes, including in-memory files and kernel buffers.
-        cpu_s: The CPU seconds of each process.
-        processes: The total number of processes and threads at any time.
-        file_bytes: The size of each file that the program writes.
-        wall_s: The seconds after which the program is stopped, only in `run` and `run_code`.
+        memory_bytes: The maximum address space of each process. If the sandbox covers `total_memory`, this is also the
+            limit for the total memory of all processes, including in-memory files and kernel buffers.
+        cpu_s: The maximum CPU time of each process, in seconds.
+        processes: The maximum total number of processes and threads at any time.
+        file_bytes: The maximum size of each file that the program writes.
+        wall_s: The number of seconds after which the program is stopped. Only `run` and `run_code` enforce this limit.
     """
 
     memory_bytes: int | None = None
@@ -59,14 +59,15 @@ class Program:
     Attributes:
         argv: The command.
         work_dir: The working directory, which is writable. It must exist.
-        writable: Further folders that the program may write to, such as a folder for sockets. They must exist.
-        readable: Files and folders that the program may read, including any secrets in them, in addition to those of
-            the system and of this Python installation.
+        writable: Additional directories that the program may write to, such as a directory for sockets. They must
+            exist.
+        readable: Files and directories that the program may read, including any secrets in them, in addition to those
+            of the system and this Python installation.
         env: The program's complete environment.
         limits: The program's limits.
         network: True if the program may use the network.
-        leftovers: A folder to delete at the end if the parent process is gone, in sandboxes that support this, or ''
-            for none.
+        leftovers: A directory to delete at the end if the parent process has exited, or '' for none. Not all sandboxes
+            support this.
     """
 
     argv: tuple[str, ...]
@@ -84,7 +85,7 @@ class Protection:
     """A sandbox's protection on this machine.
 
     Attributes:
-        layer: The mechanism, in one word: `bubblewrap`.
+        layer: The mechanism in one word, such as `bubblewrap`.
         covers: The risks that the sandbox covers. A limit is covered if it is enforced whenever it is set.
     """
 
@@ -123,8 +124,8 @@ class Finished:
     """The outcome of a program.
 
     Attributes:
-        exit_code: The exit code as in a shell: 128 plus the signal number if a signal ended the program.
-        stdout, stderr: The beginning of each stream. `is_cut` is True if there was more.
+        exit_code: The exit code as in a shell: 128 plus the signal number if a signal terminated the program.
+        stdout, stderr: The start of each stream. `is_cut` is True if output is missing.
         timed_out: True if the program was stopped after `wall_s`.
     """
 
@@ -137,12 +138,12 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """The result of executed code.
+    """The result of running code.
 
     Attributes:
         value: The value of the last expression as plain data, or None.
-        stdout: The printed text.
-        error: The code's error, written for the model, or '' if there is none.
+        stdout: The text that the code printed.
+        error: The error that the code raised, written for the model, or '' if there is none.
     """
 
     value: object = None
@@ -151,17 +152,17 @@ class CodeResult:
 
 
 class Sandbox(Configured, ABC):
-    """Base class of sandboxes, which run code isolated from the machine.
+    """Base class for sandboxes, which run code in isolation from the machine.
 
-    A sandbox extends `ProgramSandbox`, `CodeSandbox` or both. One instance serves many tasks and threads.
+    A sandbox extends `ProgramSandbox`, `CodeSandbox` or both. One instance serves many tasks and threads concurrently.
     """
 
     @abstractmethod
     def protection(self) -> Protection:
-        """Return the protection on this machine. The first call tests the sandbox, and may block for a second.
+        """Return the sandbox's protection on this machine. The first call tests the sandbox and may block for a second.
 
         Raises:
-            SandboxError: The sandbox does not work here. The message names what is missing.
+            SandboxError: The sandbox does not work on this machine. The message says what is missing.
         """
 
 
@@ -170,14 +171,14 @@ class ProgramSandbox(Sandbox):
 
     @abstractmethod
     def command(self, program: Program) -> list[str]:
-        """Return the command that runs a program in the sandbox.
+        """Return a command that runs a program in the sandbox.
 
-        Start the command in `program.work_dir`, with `program.env` as its environment. Its input, output and exit code
-        are the program's. All of the program's processes end when the command ends, even by SIGKILL, or when the
-        command's parent process ends.
+        Start the command in `program.work_dir` with `program.env` as its environment. The command's input, output and
+        exit code are those of the program. All of the program's processes are terminated when the command ends, even if
+        it is killed by SIGKILL, or when the command's parent process ends.
 
         Raises:
-            SandboxError: The sandbox does not work here, or not for this program.
+            SandboxError: The sandbox does not work on this machine, or cannot run this program.
         """
 
     async def run(self, program: Program, *, stdin: bytes = b"", output_bytes: int = 1 << 20) -> Finished:
@@ -186,7 +187,7 @@ class ProgramSandbox(Sandbox):
         Args:
             program: The program.
             stdin: The program's input.
-            output_bytes: The maximum number of bytes to keep of each of stdout and stderr.
+            output_bytes: The maximum number of bytes to keep from stdout and from stderr.
         """
         process = await asyncio.create_subprocess_exec(
             *self.command(program),
@@ -220,13 +221,13 @@ class ProgramSandbox(Sandbox):
 
 
 class CodeSandbox(Sandbox):
-    """A sandbox that interprets Python code itself, without programs, packages or files."""
+    """A sandbox that interprets Python code itself. The code has no access to programs, packages or files."""
 
     @abstractmethod
     async def run_code(
         self, code: str, *, values: Mapping[str, object] | None = None, limits: Limits = Limits()
     ) -> CodeResult:
-        """Run code to completion. No state is kept for the next run.
+        """Run code to completion. No state is kept between runs.
 
         Args:
             code: The code.
@@ -234,12 +235,12 @@ class CodeSandbox(Sandbox):
             limits: Limits for the code.
 
         Raises:
-            SandboxError: The sandbox does not work here. Errors raised by the code are in the result.
+            SandboxError: The sandbox does not work on this machine. Errors raised by the code are part of the result.
         """
 
 
 class _Output:
-    """Buffer for the beginning of a stream. The rest is read and discarded, so that the program does not block."""
+    """Buffer for the start of a stream. The rest is read and discarded to keep the program from blocking."""
 
     def __init__(self, most_bytes: int) -> None:
         self.kept = bytearray()
@@ -263,7 +264,7 @@ async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 
 async def _end_process(process: asyncio.subprocess.Process) -> None:
-    """Stop a running process: ask it to clean up, then kill it."""
+    """Stop a running process. First ask it to clean up, then kill it."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
