@@ -1,4 +1,4 @@
-"""The client's editor, whose files and terminal replace the tools' own."""
+"""The client's editor. Its files and terminal replace those that tools would use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class CommandEnd:
     """The outcome of a command in an editor's terminal.
 
     Attributes:
-        output: Standard output and standard error, combined.
+        output: Combined standard output and standard error.
         exit_code: The exit code, as a shell reports it.
         timed_out: True if the command was stopped by its timeout.
-        is_cut: True if the beginning of the output is missing.
+        is_cut: True if the start of the output is missing.
     """
 
     output: str
@@ -26,13 +26,13 @@ class CommandEnd:
 
 
 class Editor(Protocol):
-    """The editor in which the user of a run works, on the same machine.
+    """The editor in which a run's user works. It is on the same machine.
 
-    Tools check names against their workspace before they pass paths. They use what the editor supports, and do the rest
-    themselves. The methods run in the run's event loop.
+    Tools check names against their workspace before they pass paths. They use the features that the editor supports and
+    do everything else themselves. The methods run in the run's event loop.
 
     Attributes:
-        reads, writes: True if the editor can read files, and if it can write files.
+        reads, writes: True if the editor can read files (`reads`) or write files (`writes`).
         runs_commands: True if the editor has a terminal.
     """
 
@@ -69,7 +69,7 @@ class Editor(Protocol):
 
         Args:
             argv: The program and its arguments.
-            env: Environment variables to add to those of the editor.
+            env: Environment variables to add to the editor's environment.
             folder: The working directory.
             timeout_s: Timeout in seconds.
             output_bytes: The maximum size of the returned output, counted from its end.

@@ -1,4 +1,4 @@
-"""The user's folders."""
+"""The user's directories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the user's configuration folder, which contains `config.toml`.
+    """Return the user's configuration directory, which contains `config.toml`.
 
     Args:
         environ: Environment variables to use instead of `os.environ`.

@@ -9,11 +9,11 @@ from typing import Self
 
 
 class ForgetLocals:
-    """Context manager, also async, that removes local variables from the tracebacks of errors that leave it.
+    """Context manager that removes local variables from the tracebacks of errors raised inside it. Also works async.
 
-    Frames that are still running, such as the one with the `with` statement, cannot be cleared, so they are removed
-    from the traceback. Inner frames stay, with their line numbers. Causes raised inside the context are treated the
-    same way.
+    Frames that are still running, such as the frame with the `with` statement, cannot be cleared, so they are removed
+    from the traceback. Inner frames remain, with their line numbers. Causes that were raised inside the context are
+    treated in the same way.
     """
 
     def __enter__(self) -> Self:
@@ -34,11 +34,11 @@ class ForgetLocals:
 def forget_locals(error: BaseException, *, outside: BaseException | None = None) -> None:
     """Clear the frames of an error and its causes, and remove frames that are still running.
 
-    Contexts hidden by `from None` are dropped.
+    Contexts that `from None` hides are dropped.
 
     Args:
         error: The error to change.
-        outside: An error that was already being handled, which is left unchanged.
+        outside: An error that was already being handled. It is left unchanged.
     """
     seen = {id(outside)}
     pending = [error]

@@ -1,4 +1,4 @@
-"""The `Hook` class. A hook decorates its implementations, and holds metadata about its kind.
+"""The `Hook` class. A hook decorates its implementations and holds metadata about its kind.
 
 `hookspecs` defines the hooks. Neither module loads pluggy or the descriptors until they are needed, because listing
 plugins requires only the names of the kinds.
@@ -21,11 +21,13 @@ Offer = Callable[[], Sequence[Spec]]
 
 
 class Hook(Generic[Spec]):
-    """A hook. Used as a decorator, it marks a function of any name as its implementation.
+    """A hook.
+
+    When used as a decorator, a hook marks a function as its implementation. The function's name does not matter.
 
     Attributes:
         name: The hook's name in pluggy.
-        kind: The kind of component that the hook offers.
+        kind: The kind of component that the hook provides.
         base: The class that targets extend, as `module:name`, or '' if targets are plain functions.
         is_stable: True if the kind's contract is final.
         specification: The function in `hookspecs` that documents the hook.
@@ -54,7 +56,7 @@ class Hook(Generic[Spec]):
 
     @cached_property
     def spec_class(self) -> type[Spec]:
-        """The descriptor class. Implementations return a list of its instances."""
+        """The descriptor class. Implementations return a list of instances of this class."""
         from jackfield import descriptors
 
         (spec_class,) = get_args(get_type_hints(self.specification, vars(descriptors))["return"])
@@ -65,7 +67,7 @@ class Hook(Generic[Spec]):
 
 
 def stable(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """Define a hook with a final contract. `kind` defaults to the hook's name without the final s."""
+    """Define a hook with a final contract. `kind` defaults to the hook's name without the trailing s."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=True)
 
 

@@ -1,7 +1,7 @@
 """Local files that settings list as plugins, like `conftest.py` in pytest: `local = ["./my_tools.py"]`.
 
-A local file must be inside the folder of the settings that list it, and must not be reached through a link. A hash of
-its content is recorded when the settings are read, so only code that the user agreed to can run later.
+A local file must be inside the directory of the settings that list it, and must not be reached through a link. A hash
+of its content is recorded when the settings are read, so only code that the user has approved can run later.
 
 This module imports only the standard library, like `settings`.
 """
@@ -24,7 +24,7 @@ class LocalFile(NamedTuple):
     """A local file.
 
     Attributes:
-        name: The name that replaces a distribution's name in addresses: `my-tools@project` or `my-tools@user`.
+        name: The name that replaces a distribution name in addresses, such as `my-tools@project` or `my-tools@user`.
         path: The file's path.
         content: The hash of the file's content, or '' if it cannot be read.
         fault: The reason why the file is not used, phrased as the end of a sentence, or '' if it is used.
@@ -37,7 +37,7 @@ class LocalFile(NamedTuple):
 
 
 def local_files(folder: Path, paths: Iterable[str], owner: Owner) -> tuple[LocalFile, ...]:
-    """Return the local files that a folder's settings list, in the order of the settings."""
+    """Return the local files that a directory's settings list, in the order of the settings."""
     files = [_local_file(os.path.realpath(folder), path, owner) for path in dict.fromkeys(paths)]
     names = [file.name for file in files]
     return tuple(
@@ -49,7 +49,7 @@ def local_files(folder: Path, paths: Iterable[str], owner: Owner) -> tuple[Local
 
 
 def source_of(file: LocalFile) -> bytes:
-    """Return a file's content, after checking that it has not changed.
+    """Return a file's content after checking that the file has not changed.
 
     Raises:
         OSError: The file cannot be read.

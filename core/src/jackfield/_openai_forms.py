@@ -1,4 +1,4 @@
-"""Convert messages and their parts from OpenAI's format to ours, before validation."""
+"""Convert messages and their parts from OpenAI's format to Jackfield's format before validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST_ID = 1 << 64
 
 
 def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
-    """Return True if a dict is a message in OpenAI's format rather than ours."""
+    """Return True if a dict is a message in OpenAI's format rather than Jackfield's."""
     if not isinstance(value, _MAPPINGS):
         return False
     role = value.get("role")
@@ -26,11 +26,11 @@ def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
 
 
 def translate_messages(values: Iterable[Value], message_keys: frozenset[str]) -> Iterator[Value | dict[str, Any]]:
-    """Replace each message in OpenAI's format with one or more dicts in ours. Other messages stay unchanged.
+    """Replace each message in OpenAI's format with one or more dicts in Jackfield's format. Leave others unchanged.
 
     Args:
         values: Messages and dicts, oldest first.
-        message_keys: The keys of a message in our format.
+        message_keys: The keys of a message in Jackfield's format.
     """
     tool_names: dict[str, str] = {}  # keyed by call id
     for value in values:
@@ -80,7 +80,10 @@ def _translate_answer(
 
 
 def _text(entry: Mapping[Any, Any], key: str) -> str:
-    """Return an entry's value as text, or '' if it is missing. Integers are allowed, as some clients number calls."""
+    """Return an entry's value as text, or '' if it is missing.
+
+    Integers are allowed because some clients number calls.
+    """
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)
@@ -88,7 +91,7 @@ def _text(entry: Mapping[Any, Any], key: str) -> str:
 
 
 def translate_part(part: object) -> object:
-    """Convert a message part from either of OpenAI's APIs to a content item. Values without `type` stay unchanged.
+    """Convert a message part from either of OpenAI's APIs to a content item. Values without `type` are left unchanged.
 
     Raises:
         ValueError: The part has no equivalent content item.

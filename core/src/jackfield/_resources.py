@@ -1,4 +1,4 @@
-"""Resources of a run, such as kernels, connections and clients, which are closed when the run ends."""
+"""A run's resources, such as kernels, connections and clients. They are closed when the run ends."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ R = TypeVar("R")
 
 
 class RunResources:
-    """Resources that are opened on first use, and closed in reverse order when the run ends.
+    """Resources that are opened on first use and closed in reverse order when the run ends.
 
-    By default, an agent creates this object for each run. To keep resources open across several runs (a chat), create
-    it yourself, pass it to each run, and close it at the end.
+    By default, an agent creates a `RunResources` object for each run. To keep resources open across several runs (a
+    chat), create the object yourself, pass it to each run, and close it at the end.
 
     Args:
         editor: The user's editor.
 
     Attributes:
-        editor: The editor whose files and terminal the tools use, or None. Subagents share it.
-        attached: Maps the `data:` URIs in messages to the paths of the saved files; see `save_attached`.
+        editor: The editor whose files and terminal the tools use, or None. Subagents use the same editor.
+        attached: Mapping from the `data:` URIs in messages to the paths of the saved files; see `save_attached`.
     """
 
     def __init__(self, editor: Editor | None = None) -> None:
@@ -39,7 +39,7 @@ class RunResources:
     async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
         """Return the resource stored under `key`, calling `opener` on first use.
 
-        If several calls ask concurrently, the resource is opened only once.
+        If several calls request a resource concurrently, it is opened only once.
 
         Raises:
             RuntimeError: The run has ended.
@@ -58,11 +58,11 @@ class RunResources:
             raise
 
     def discard(self, key: str) -> None:
-        """Drop a broken resource, so that the next `get` opens a new one. The caller closes the old one."""
+        """Drop a broken resource. The next `get` then opens a new one. The caller must close the old resource."""
         self._open.pop(key, None)
 
     async def aclose(self) -> None:
-        """Close all resources. Errors are logged, and do not prevent other resources from being closed."""
+        """Close all resources. Errors are logged and do not prevent other resources from being closed."""
         self._closed = True
         while self._open:
             key, task = self._open.popitem()

@@ -1,4 +1,4 @@
-"""Convert output schemas to the format that providers accept."""
+"""Convert output schemas to the formats that providers accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
     """Return a schema as OpenAI's `response_format`, with `strict` if the schema allows it.
 
     Args:
-        schema: The schema of the whole answer.
+        schema: The schema of the entire answer.
         name: A name for the schema. Defaults to its title.
     """
     title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
@@ -29,11 +29,11 @@ def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
 
 
 def strict_schema(schema: Schema) -> dict[str, object] | None:
-    """Convert a schema to strict mode: all properties required, no additional ones, no defaults.
+    """Convert a schema to strict mode: all properties required, no additional properties, no defaults.
 
     Returns:
-        The strict schema, or None if strict mode would change which objects are valid. This applies to objects with
-        arbitrary keys, and to objects without any keys.
+        The strict schema, or None if strict mode would change which objects are valid. That is the case for objects
+        with arbitrary keys and for objects without any keys.
     """
     try:
         strict = _strict(dict(schema))

@@ -1,4 +1,4 @@
-"""The state of a run as a fold over its events, for the loop, growing lists, results and resuming."""
+"""A run's state as a fold over its events. The loop, growing lists, results and resumption use it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Spent:
     usage: Usage = field(default_factory=Usage)
 
     def plus_turn(self, usage: Usage) -> Spent:
-        """Return the usage after another answer from a model."""
+        """Return the usage after one more model answer."""
         return Spent(self.turns + 1, self.tool_calls, self.usage + usage)
 
     def plus_calls(self, count: int) -> Spent:
-        """Return the usage after more tool calls."""
+        """Return the usage after `count` more tool calls."""
         return Spent(self.turns, self.tool_calls + count, self.usage)
 
     def plus_below(self, other: Spent) -> Spent:
-        """Return the usage plus that of nested runs, except their turns."""
+        """Return the usage plus the usage of nested runs. The turns of nested runs do not count."""
         if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
             return self
         return Spent(self.turns, self.tool_calls + other.tool_calls, self.usage + other.usage)
 
     def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
-        """Return the usage after an event of the run, or of a nested run, whose turns do not count."""
+        """Return the usage after an event of the run or a nested run. The turns of nested runs do not count."""
         match event:
             case TurnFinished():
                 return self.plus_turn(event.usage)
@@ -72,13 +72,13 @@ class RunState:
     Attributes:
         history: The run's initial messages and all complete messages that it has produced, oldest first.
         start: The number of initial messages in `history`.
-        spent: The model's turns and their usage. Tool calls are counted by the code that decides about them.
-        agents: The names of the agents that have led the conversation, in order. The last one leads it now.
-        handoff_to: The agent that takes over before the next turn, or '' for none.
-        in_doubt: The ids of calls that were running when the run was interrupted, and may have taken effect.
-        reported: Plugins' reports, from this run before it was interrupted, or from the session's last run.
-        waiting: The event that lists the calls at which the run has paused, or None.
-        end: The event that ended the run, or None while it runs.
+        spent: The model's turns and their usage. Tool calls are counted by the code that plans them.
+        agents: The names of the agents that have held the conversation, in order. The last agent holds it now.
+        handoff_to: The agent that takes over before the next turn, or '' if none does.
+        in_doubt: The ids of calls that were running when the run was interrupted and may have taken effect.
+        reported: Events from plugins: those of this run before it was interrupted, or those of the session's last run.
+        waiting: The event that lists the calls at which the run has paused, or None if it has not paused.
+        end: The event that ended the run, or None while the run is in progress.
     """
 
     history: list[Message] = field(default_factory=list)
@@ -108,7 +108,10 @@ class RunState:
         return change is not None and change(self, event)
 
     def settle(self) -> bool:
-        """Append buffered results that still wait for an earlier call's, and return True if there were any."""
+        """Append buffered results that are still waiting for an earlier call's result.
+
+        Return True if there were any.
+        """
         self._next_result = 0
         if not self._results:
             return False
@@ -128,7 +131,7 @@ class RunState:
         return True
 
     def _finish_tool(self, event: ToolFinished) -> bool:
-        """Append results in the order of their calls, although they arrive as tools finish."""
+        """Append results in the order of their calls. Results arrive in the order in which the tools finish."""
         if event.metadata:
             self.handoff_to = event.metadata.get(HANDED_TO, self.handoff_to)
         self._results[event.index] = event.message

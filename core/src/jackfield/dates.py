@@ -16,7 +16,7 @@ _MONTHS = (
 
 
 def get_current_date_str(lang: Lang = "en", hours_from_utc: float | None = None, *, now: datetime | None = None) -> str:
-    """Return the date as one line: `Current date: Friday, March 1, 2024`, or `当前时间：2024年3月1日，星期五。`.
+    """Return the date as one line, such as `Current date: Friday, March 1, 2024` or `当前时间：2024年3月1日，星期五。`.
 
     Args:
         lang: The language of the line.

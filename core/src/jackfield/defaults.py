@@ -1,4 +1,4 @@
-"""The core's defaults. No other module of the core names other packages or their components."""
+"""The core's defaults. No other module in the core names other packages or their components."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ _JOINER = "\u034f"  # invisible, and ends a run of marks
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """Normalise text like `unicodedata.normalize`, but break up endless runs of combining marks.
+    """Normalise text like `unicodedata.normalize`, but break up long runs of combining marks.
 
-    Python sorts a letter's marks in quadratic time, in C code that blocks the interpreter: 80,000 marks take five
+    Python sorts a letter's marks in quadratic time, and its C code blocks the interpreter: 80,000 marks take five
     seconds. After 30 marks in a row, this function inserts a combining grapheme joiner, which starts a new run.
 
     Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.

@@ -1,4 +1,4 @@
-"""Write files atomically and readable only by their owner."""
+"""Write files atomically so that only their owner can read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["open_private", "write_private"]
 def write_private(path: Path, content: str | bytes) -> None:
     """Write or replace a file atomically, with mode 0600 regardless of the umask.
 
-    A missing folder is created with mode 0700. Lone surrogates are written as question marks.
+    If the directory is missing, it is created with mode 0700. Lone surrogates are written as question marks.
 
     Raises:
         OSError: The file cannot be written. An existing file is left intact.
@@ -31,7 +31,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> int:
-    """Open a file and return its descriptor. The mode becomes 0600, even for an existing file. Links are rejected.
+    """Open a file and return its descriptor. The mode is set to 0600, even for an existing file. Links are rejected.
 
     Raises:
         OSError: The file cannot be opened.

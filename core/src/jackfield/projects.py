@@ -84,7 +84,7 @@ class Project:
 
     @property
     def remark(self) -> str:
-        """A line for terminals with the settings that do not apply, the reason and the next step, or '' if all apply."""
+        """A line for terminals with the settings that do not apply, the reason and the next step. '' if all apply."""
         if not self.ignored:
             return ""
         reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]

@@ -1,7 +1,7 @@
-"""Quote text from servers and libraries in error messages, without the secrets that were sent to them.
+"""Quote text from servers and libraries in error messages without the secrets that were sent to them.
 
-`jackfield.secrets` hides a run's secrets in all output, and can restore them. This module hides any eight consecutive
-characters of a key, because a server may repeat the key truncated, encoded or in another case.
+`jackfield.secrets` hides a run's secrets in all output and can restore them. This module hides any eight consecutive
+characters of a key, because a server may repeat the key truncated, encoded or in a different case.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _HARMLESS_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "
 
 
 def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS) -> str:
-    """Return foreign text for use in an error message: one line, without secrets, and cut if it is long.
+    """Return foreign text for use in an error message: one line, without secrets, and truncated if it is long.
 
     Args:
-        text: The text as received.
-        secrets: The key that was sent ('' for none), or all secrets of the request.
+        text: The text as it was received.
+        secrets: The key that was sent ('' for none), or all secrets in the request.
         max_chars: The maximum length.
     """
     if isinstance(secrets, str):
@@ -38,13 +38,13 @@ def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS
 
 
 class SentSecrets:
-    """The secrets in a request, which are never shown, even if a server repeats them truncated or encoded.
+    """The secrets in a request. They are never shown, even if a server repeats them truncated or encoded.
 
     Args:
         keys: API keys and tokens. Any eight consecutive characters of a key are hidden. Keys of at most five characters
-            are placeholders, and are not hidden.
+            are placeholders and are not hidden.
         headers: The request's headers. Headers whose names or values look like secrets are treated as keys. All other
-            values are hidden only as a whole.
+            values are only hidden if they occur in full.
     """
 
     def __init__(self, *keys: str, headers: Mapping[str, str] | None = None) -> None:

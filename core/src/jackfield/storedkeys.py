@@ -1,7 +1,7 @@
-"""API keys stored by `jackfield keys`, in the system keyring if it works, otherwise in a file private to the user.
+"""API keys stored by `jackfield keys`. They are in the system keyring if it works, otherwise in a private file.
 
-The file `keys.json` in the user's configuration folder lists all stored keys. Keys in the keyring have no value in the
-file. If the file does not exist, `keyring` is never imported.
+The file `keys.json` in the user's configuration directory lists all stored keys. For keys in the keyring, the file
+contains no value. If the file does not exist, `keyring` is never imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KeyStorage(NamedTuple):
 
     Attributes:
         place: The keyring or the file.
-        problem: The reason why the key is in the file, or '' for a key in the keyring.
+        problem: The reason why the key is in the file, or '' if the key is in the keyring.
     """
 
     place: KeyPlace
@@ -38,7 +38,7 @@ _SERVICE = "jackfield"
 
 
 class StoredKeys:
-    """One user's stored keys.
+    """A user's stored keys.
 
     Args:
         path: The file that lists the keys.
@@ -48,7 +48,7 @@ class StoredKeys:
         self.path = path
 
     def places(self) -> dict[str, KeyPlace]:
-        """Return the location of each key by name.
+        """Return the location of each key, keyed by name.
 
         Raises:
             ConfigError: The file is damaged, or other users can read it.
@@ -56,7 +56,7 @@ class StoredKeys:
         return {name: "keyring" if value is None else "file" for name, value in self._read().items()}
 
     def in_file(self) -> dict[str, str]:
-        """Return the keys in the file by name, without those in the keyring.
+        """Return the keys in the file by name. Keys in the keyring are not included.
 
         Raises:
             ConfigError: As for `places`.
@@ -67,7 +67,7 @@ class StoredKeys:
         """Return a key, or None if it is not stored.
 
         Raises:
-            ConfigError: As for `places`, or the key is in the keyring, which cannot be read.
+            ConfigError: As for `places`, or the key is in the keyring and the keyring cannot be read.
         """
         keys = self._read()
         if name not in keys:
@@ -76,7 +76,7 @@ class StoredKeys:
         return value if value is not None else self._from_keyring(name)
 
     def set(self, name: str, key: str) -> KeyStorage:
-        """Store or replace a key, in the keyring if it works, otherwise in the file.
+        """Store or replace a key. Use the keyring if it works, otherwise the file.
 
         Raises:
             ConfigError: As for `places`.
@@ -93,7 +93,7 @@ class StoredKeys:
         """Remove a key. Return False if no key has this name.
 
         Raises:
-            ConfigError: As for `places`, or the key is in the keyring, which cannot be changed.
+            ConfigError: As for `places`, or the key is in the keyring and the keyring cannot be changed.
             OSError: The file cannot be written.
         """
         keys = self._read()

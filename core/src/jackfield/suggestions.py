@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def suggest(name: str, known: Collection[str]) -> str:
-    """Return the end of an error message: names similar to `name`, or else at most eight known names."""
+    """Return the end of an error message: names similar to `name` or, if there are none, up to eight known names."""
     close = close_names(name, known)
     if close:
         return f"; did you mean {' or '.join(repr(one) for one in close)}?"
@@ -14,14 +14,14 @@ def suggest(name: str, known: Collection[str]) -> str:
 
 
 def close_names(name: str, known: Collection[str]) -> list[str]:
-    """Return at most three known names that are similar to `name`, closest first."""
+    """Return up to three known names that are similar to `name`, closest first."""
     import difflib
 
     return difflib.get_close_matches(name, known, n=3, cutoff=0.6)
 
 
 def list_names(names: Collection[str], max_names: int = 8) -> str:
-    """Return sorted names for use in a sentence. If there are many, the first ones and the number of the others."""
+    """Return sorted names for use in a sentence. If there are many, list the first names and the number of others."""
     ordered = sorted(set(names))
     more = f" and {len(ordered) - max_names} more" if len(ordered) > max_names else ""
     return ", ".join(ordered[:max_names]) + more

@@ -1,4 +1,4 @@
-"""The command line, whose entry point is `main`, and building blocks for plugin commands."""
+"""The command line, with `main` as the entry point, and building blocks for plugin commands."""
 
 from __future__ import annotations
 

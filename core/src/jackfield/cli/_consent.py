@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def with_consent(work: Callable[[], Result]) -> Result:
-    """Call `work`, asking in the terminal for consent to each file that needs it. Consent is recorded.
+    """Call `work`, and ask in the terminal for consent to each file that needs it. Consent is recorded.
 
     Raises:
         ConsentNeededError: There is no terminal, or the user declined.

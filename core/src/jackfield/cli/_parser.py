@@ -1,4 +1,4 @@
-"""The argument parser that all our commands use."""
+"""The argument parser for all Jackfield commands."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _AFTER_DASHES = "\0"  # marks words after `--`; no word of a command line contai
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse` parser with two-line errors, the second line about help, free of control characters.
+    """An `argparse` parser with two-line errors. The second line points to the help. Control characters are escaped.
 
-    The terminal's width is read only for help texts.
+    The terminal width is only read for help texts.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -29,24 +29,24 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
-        """Return argparse's usage, formatted for the terminal's width."""
+        """Return argparse's usage text, formatted for the terminal width."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_usage()
 
     def format_help(self) -> str:
-        """Return argparse's help, formatted for the terminal's width."""
+        """Return argparse's help text, formatted for the terminal width."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`, but suggest the closest known option in errors about unknown ones."""
+        """Parse like `argparse`, but suggest the closest known option in errors about unknown options."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._explain(unknown)}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`, but allow options between repeated positional arguments, even below subcommands."""
+        """Parse like `argparse`, but allow options between repeated positional arguments, even in subcommands."""
         self._words = sys.argv[1:] if args is None else list(args)
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         return super()._get_value(action, arg_string.removeprefix(_AFTER_DASHES))
 
     def _takes_lists(self) -> bool:
-        """Return True if a positional argument is repeated, and options may come between its values.
+        """Return True if a positional argument is repeated and options may come between its values.
 
         argparse does not support this for parsers with subcommands.
         """
@@ -92,7 +92,7 @@ class Parser(argparse.ArgumentParser):
         return f"; if a file is meant, write {' '.join(files)}" if files else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
-        """Return a hint on how to pass a value that starts with a dash, which argparse rejects, or ''."""
+        """Return a hint on how to pass a value that starts with a dash, or ''. argparse rejects such values."""
         import shlex  # only needed for errors
 
         for option, value in pairwise(self._words):
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def error(self, message: str) -> NoReturn:
-        """Write the error and a pointer to the help, and exit with code 2."""
+        """Write the error and a pointer to the help, then exit with code 2."""
         if message.endswith(": expected one argument"):
             message += self._how_to_pass_dashes(message.removeprefix("argument ").partition(":")[0].split("/"))
         sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")

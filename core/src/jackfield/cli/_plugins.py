@@ -1,4 +1,4 @@
-"""`jackfield plugins list`, which shows the installed components. The manager provides all other subcommands."""
+"""`jackfield plugins list`, which shows the installed components. The manager provides the other subcommands."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def add_list_options(parser: argparse.ArgumentParser) -> None:
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print all components, without loading any."""
+    """Print all components without loading any of them."""
     host = PluginHost()
     print_rows(host, [facts for _, facts in row_facts(host, options.kind)], options.kind, as_json=options.json)
     return 0
 
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
-    """Return the components, of one kind or all, with the values to print for each."""
+    """Return the components of one kind, or of all kinds, with the values to print for each."""
     return [(row, _facts(row, state)) for row, state in states(host).items() if kind in (None, row.kind)]
 
 
@@ -71,7 +71,7 @@ def _facts(row: Row, state: str) -> dict[str, str]:
 
 
 def states(host: PluginHost) -> dict[Row, str]:
-    """Map each component to its state: the reason why it may not load, or if it is active. Nothing is loaded."""
+    """Map each component to its state: the reason why it must not load, or whether it is active. Nothing is loaded."""
     acts: dict[Row, str] = {}
     for kind in ENABLED_KINDS:
         enabled = enabled_by(host, kind)
@@ -96,6 +96,6 @@ def state_of_source(row: Row, host: PluginHost) -> str:
 
 
 def _borrowed_name(row: Row) -> str:
-    """Return a note if another distribution uses the name of one of our components, or ''."""
+    """Return a note if another distribution uses the name of one of Jackfield's components, otherwise ''."""
     owner = known_distribution(row.kind, row.name)
     return f"; has the same name as {owner}'s" if owner not in (None, row.distribution) else ""

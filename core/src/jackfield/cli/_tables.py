@@ -14,9 +14,9 @@ _LAST_COLUMN = 20  # a narrower last column is hard to read
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns, below a heading.
+    """Print rows in aligned columns below a heading.
 
-    On a narrow terminal, the last column is wrapped. If it has no room, whole rows are wrapped.
+    On a narrow terminal, the last column is wrapped. If there is no room for it, entire rows are wrapped.
     """
     if not rows:
         return
@@ -35,7 +35,7 @@ def _is_plain(text: str) -> bool:
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """Return a terminal's width, or 0 for other streams, where lines are not wrapped."""
+    """Return a terminal's width. For other streams, return 0, which means that lines are not wrapped."""
     if not stream.isatty():
         return 0
     import shutil  # only needed for terminals
@@ -44,7 +44,10 @@ def terminal_columns(stream: TextIO) -> int:
 
 
 def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """Return a table's lines, at most `columns` wide, or of any width if 0. The text must already be escaped."""
+    """Return a table's lines, which are at most `columns` wide unless `columns` is 0.
+
+    The text must already be escaped.
+    """
     is_ascii = all("".join(row).isascii() for row in table)  # the usual case: width is length
     widths = [max(map(len if is_ascii else width_of, column)) for column in zip(*table, strict=True)]
     left = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
@@ -63,7 +66,7 @@ def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
 
 
 def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
-    """Return the lines of a row, with as many complete cells side by side as fit."""
+    """Return the lines of a row. As many complete cells as fit are placed side by side."""
     lines = [""]
     for cell in row:
         if not cell:

@@ -1,7 +1,7 @@
-"""Display untrusted text so that it can neither control the terminal nor deceive its reader.
+"""Display untrusted text. It can neither control the terminal nor deceive the reader.
 
-Models, servers, files and plugins supply names and texts. Some of their characters control the terminal (escape
-sequences), some are invisible, and some reverse the line. Each such character is replaced with its Python escape.
+Names and texts come from models, servers, files and plugins. Some characters control the terminal (escape sequences),
+some are invisible, and some reverse the text direction. Each of these characters is replaced with its Python escape.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _code(match: re.Match[str]) -> str:
 
 
 class Terminal:
-    """Text stream that escapes everything that would control the terminal."""
+    """Text stream that escapes all characters that would control the terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -62,7 +62,7 @@ class Terminal:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write each line like `write`."""
+        """Write each line as `write` does."""
         for line in lines:
             self.write(line)
 
@@ -90,7 +90,7 @@ def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]
 
 @contextmanager
 def unguard_output() -> Iterator[None]:
-    """Restore the original streams for a plugin's command, which may draw on the terminal."""
+    """Restore the original streams for a plugin's command. Such commands may draw on the terminal."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream.stream if isinstance(stream, Terminal) else stream for stream in before)
     try:

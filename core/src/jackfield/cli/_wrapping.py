@@ -1,4 +1,4 @@
-"""Wrap lines for a terminal, between words but never inside them."""
+"""Wrap lines for a terminal between words, never inside a word."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
 
     Args:
         line: Text without line feeds.
-        columns: The terminal's width. Words wider than a line are broken at its end.
-        indent: A prefix for every line except the first. It is dropped if it would take up more than half of the width.
+        columns: The terminal's width. Words wider than a line are broken at the end of the line.
+        indent: A prefix for every line except the first. It is dropped if it would fill more than half of the width.
 
     Returns:
-        The lines, at least one, without trailing spaces.
+        The lines, without trailing spaces. There is always at least one line.
     """
     if width_of(line) <= columns:
         return [line]
@@ -97,7 +97,7 @@ def split_line(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)  # a text has few different characters
 def _is_ideograph(char: str) -> bool:
-    """Return True for a wide character of a script written without spaces, which excludes Korean."""
+    """Return True for a wide character from a script that is written without spaces. This excludes Korean."""
     return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
 
 

@@ -1,4 +1,4 @@
-"""`jackfield`: find the command, run it, and report errors in one clear line."""
+"""The `jackfield` command line: find a command, run it, and report errors in one clear line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """Run a function as a command, with terminal-safe output. Errors become one line and an exit code."""
+    """Run a function as a command with terminal-safe output. Errors are reported in one line with an exit code."""
     with guard_output():
         try:
             try:
@@ -103,16 +103,16 @@ def _run_own_command(words: Sequence[str]) -> int:
 
 
 def _is_own(words: Sequence[str]) -> bool:
-    """Return True for the core's only command, the plain list of plugins."""
+    """Return True for the core's only command, which lists the plugins."""
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
     return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
 
 def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Move the flags before the command into the environment, where child processes inherit them.
+    """Move the flags that precede the command into the environment so that child processes inherit them.
 
     Returns:
-        The remaining words, and the names listed by `--block`.
+        The remaining words, and the names passed with `--block`.
     """
     rest = list(words)
     blocked: list[str] = []
@@ -138,7 +138,7 @@ def _report_unknown(blocked: Sequence[str]) -> None:
     """Report `--block` names that match no installed plugin, because a misspelt name blocks nothing.
 
     Raises:
-        ConfigError: A name matches nothing, and the settings are strict.
+        ConfigError: A name matches nothing and the settings are strict.
     """
     from jackfield.plugins._host import default_host
 
@@ -152,7 +152,7 @@ def _report_unknown(blocked: Sequence[str]) -> None:
 
 
 def _show_news(host: PluginHost) -> None:
-    """Let the manager, if installed, announce new plugins in the terminal."""
+    """Let the manager announce new plugins in the terminal if it is installed."""
     # Output to a pipe must not pay for the lookup.
     row = _find_managers_command(_NEWS, host) if sys.stderr.isatty() else None
     # The user did not name the manager, so it must be proven to be ours.
@@ -192,7 +192,7 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
     """Run one of the manager's commands. Other packages cannot take these names, because error messages refer to them.
 
-    The manager itself announces new plugins, after parsing the command.
+    The manager itself announces new plugins after it has parsed the command.
     """
     row = _find_managers_command(command, host)
     if row is None:
@@ -263,7 +263,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
 
 def _suggest_commands(word: str, installed: Sequence[str]) -> str:
-    """Return the end of an error message: the full commands that a word may mean, or else the installed commands."""
+    """Return the end of an error message: the full commands that a word may mean, or all installed commands."""
     from jackfield.plugins._known import known_commands
 
     names = dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *installed])
@@ -283,7 +283,10 @@ _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"
 
 
 def _parser(words: Sequence[str]) -> Parser:
-    """Return the parser for a command line. Only the current command gets its options, because that takes time."""
+    """Return the parser for a command line.
+
+    Only the current command's options are added, because adding them takes time.
+    """
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
@@ -312,7 +315,7 @@ def _parser(words: Sequence[str]) -> Parser:
 
 
 def _other_commands() -> list[tuple[str, str]]:
-    """Return the names and summaries of all other installed commands, without loading any."""
+    """Return the names and summaries of all other installed commands without loading any of them."""
     from jackfield.plugins._host import default_host
     from jackfield.plugins._known import known_components
 

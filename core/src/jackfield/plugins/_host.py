@@ -257,7 +257,7 @@ class PluginHost:
         return component
 
     def narrowed_to(self, row: Row) -> PluginHost:
-        """Return the host to pass to a component: this host, or a host with only the secrets that the component declares.
+        """Return the host to pass to a component: this host, or a copy with only the secrets that it declares.
 
         Components from other distributions that use the name of one of Jackfield's components get the restricted host,
         because users expect Jackfield's component under that name.

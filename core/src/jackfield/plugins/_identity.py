@@ -25,7 +25,10 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class _Origin(NamedTuple):
-    """A file that an import would run: its `path`, and the same path `relative` to a `folder` on the module search path."""
+    """A file that an import would run.
+
+    `relative` is its path within `folder`, a directory on the module search path.
+    """
 
     path: str
     folder: str

@@ -136,7 +136,7 @@ class Loader:
         return self._manager, name
 
     def _plugin_of(self, row: Row) -> object:
-        """Return the object that implements a row's hooks: a registered object, a local file's module, or a light module."""
+        """Return the object with a row's hooks: a registered object, a local file's module or a light module."""
         if row.distribution in self._code_plugins:
             return self._code_plugins.object_of(row.distribution)
         policy = self._policy()

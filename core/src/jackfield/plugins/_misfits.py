@@ -1,4 +1,4 @@
-"""Explain errors about missing names that are caused by incompatible package versions."""
+"""Explain errors about missing names that incompatible package versions cause."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _IMPORTED_NAME = re.compile(r"cannot import name '(\w+)'")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A name that one distribution uses, but that the installed version of another lacks.
+    """A name that one distribution uses but that the installed version of another distribution does not define.
 
     Attributes:
         user: The distribution that uses the name, with its version.
-        name: The name, with its module.
+        name: The name, including its module.
         owner: The distribution that should define the name, with its version.
         command: The command that installs compatible versions.
     """
@@ -41,7 +41,7 @@ class Misfit:
 def misfit_of(error: BaseException | None) -> Misfit | None:
     """Return the version mismatch behind an error, or None.
 
-    There is a mismatch if one installed distribution lacks a name that another one uses.
+    There is a mismatch if an installed distribution does not define a name that another distribution uses.
     """
     if not isinstance(error, ImportError | AttributeError):
         return None
@@ -64,7 +64,10 @@ def explain_error(error: BaseException) -> BaseException:
 
 
 def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit | None:
-    """Return the mismatch between two top-level packages, or None unless two installed distributions own them."""
+    """Return the mismatch between two top-level packages.
+
+    Return None unless they belong to two installed distributions.
+    """
     user, owner = _distribution_of(user_package), _distribution_of(owner_package)
     if user is None or owner is None or user.name == owner.name:
         return None
@@ -72,7 +75,7 @@ def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit |
 
 
 def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, str]]:
-    """Yield the modules that may be at fault for the missing name, each with the name inside it."""
+    """Yield the modules that may be responsible for the missing name, each with the name inside the module."""
     if isinstance(error, ModuleNotFoundError):
         parent, dot, child = (error.name or "").rpartition(".")
         if dot:
@@ -85,7 +88,10 @@ def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, s
 
 
 def _owners(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the modules that define a value's classes, subclasses first, or the value itself if it is a module."""
+    """Yield the modules that define a value's classes, subclasses first.
+
+    If the value is a module, yield the value itself.
+    """
     if isinstance(value, ModuleType):
         yield value.__name__, name
         return
@@ -134,7 +140,7 @@ def _command(user: Any, owner: Any) -> str:
 
 
 def _bounds(user: Any, name: str) -> str:
-    """Return the version specifier of a distribution's requirement on `name`, or '' if there is none."""
+    """Return the version specifier with which a distribution requires `name`, or '' if there is none."""
     for text in user.requires or ():
         match = _REQUIREMENT.match(text)
         if match and normalise(match["name"]) == normalise(name):
@@ -149,7 +155,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _series(release: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the part of a version that compatible releases share: major, or major and minor before 1.0."""
+    """Return the part of a version that compatible releases have in common: major, or major and minor before 1.0."""
     return release[:1] if release[0] else release[:2]
 
 

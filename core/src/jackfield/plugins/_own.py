@@ -1,7 +1,7 @@
-"""Plugins without a distribution: modules and objects registered by code, and local files named in settings.
+"""Plugins without a distribution: modules and objects registered in code, and local files named in settings.
 
-Instead of a distribution's name, they have one that no distribution can have, such as `my-tools@code` or
-`my-tools@project`, so neither can impersonate the other. Otherwise they are treated like installed plugins.
+In place of a distribution name, they have a name that no distribution can have, such as `my-tools@code` or
+`my-tools@project`, so neither kind can impersonate the other. Otherwise, they are treated like installed plugins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Registered(NamedTuple):
 
 
 class CodePlugins:
-    """Plugins registered by code, by their `NAME@code`.
+    """Plugins registered in code, keyed by `NAME@code`.
 
     Readers need no lock, because each change replaces the table. Writers hold the host's lock.
     """
@@ -55,7 +55,7 @@ class CodePlugins:
             name: The plugin's name. If '', the name of the module or class is used.
 
         Returns:
-            A row that represents all of the plugin's components.
+            A row that represents all components of the plugin.
 
         Raises:
             ConfigError: The name is invalid or taken, or the plugin is already registered under another name.
@@ -79,14 +79,14 @@ class CodePlugins:
         """Remove a plugin.
 
         Raises:
-            ConfigError: There is no plugin of that name.
+            ConfigError: There is no plugin with this name.
         """
         if name not in self._plugins:
             raise ConfigError(f"{name!r} is not registered{suggest(name, list(self._plugins))}")
         self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
 
     def module_names(self) -> tuple[tuple[str, str], ...]:
-        """Return (plugin name, module name) pairs, so that another process can register the same plugins.
+        """Return (plugin name, module name) pairs with which another process can register the same plugins.
 
         Raises:
             ConfigError: A plugin is not an importable module.
@@ -112,7 +112,7 @@ def _name_in_code(plugin: object, name: str) -> str:
 
 
 def row_of_local(file: LocalFile) -> Row:
-    """Return a row that represents all components of a local file, which only the file itself can list."""
+    """Return a row that represents all components of a local file. Only the file itself can list them."""
     import hashlib  # local files are rare
 
     # The content is part of the name, so a changed file is a new module, and components of the old one keep working.

@@ -1,4 +1,4 @@
-"""Decide from metadata, before any import, which components may be used. Deny rules always win."""
+"""Decide which components may be used, based on metadata and before any import. Deny rules always win."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """One application's rules, applied to the installed components.
+    """An application's rules, applied to the installed components.
 
-    Methods return reasons as strings that complete a sentence starting with the component's name. '' means no reason.
+    Methods return reasons as strings that complete a sentence that starts with the component's name. '' means that
+    there is no reason.
     """
 
     def __init__(self, settings: Settings, catalog: Catalog) -> None:
@@ -30,22 +31,22 @@ class Policy:
         self.catalog = catalog
 
     def with_catalog(self, catalog: Catalog) -> Policy:
-        """Return the same rules for another catalog with the same installed components, reusing their proofs."""
+        """Return the same rules for another catalog with the same installed components. The proofs are reused."""
         other = copy(self)
         other.catalog = catalog
         return other
 
     @property
     def rules(self) -> Settings:
-        """The user's own rules, without those from the project's file."""
+        """The user's own rules, without the rules from the project's file."""
         return self.settings.unnarrowed or self.settings
 
     def rows(self, kind: str | None = None) -> list[Row]:
-        """List the usable components, of one kind or all, except sources, which would have to be queried."""
+        """List the usable components of one kind, or of all kinds, except sources, which would have to be queried."""
         return self.usable(row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
 
     def sources(self, kind: str) -> list[Row]:
-        """List the usable sources of a kind: local files first, then distributions that offer `kind.*`."""
+        """List the usable sources of a kind: local files first, then distributions that provide `kind.*`."""
         return self.usable((*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY)))
 
     def usable(self, rows: Iterable[Row]) -> list[Row]:
@@ -53,11 +54,11 @@ class Policy:
         return [row for row in rows if not self.why_not(row)]
 
     def why_not(self, row: Row) -> str:
-        """Return the reason why a component may not load.
+        """Return the reason why a component must not load.
 
-        `allow` lists distributions, so it admits only components that are proven to belong to one of them. A plugin
-        manager that is proven to be ours can repair installations, so only a rule that names it prevents it from
-        loading.
+        `allow` lists distributions, so it only admits components that are proven to belong to one of these. A plugin
+        manager that is proven to be Jackfield's own can repair installations, so only a rule that names it prevents it
+        from loading.
         """
         reason = why_not(row, self.settings) or self._fault_of_local_file(row) or self._doubt_of_allowed(row)
         if reason and row.distribution == MANAGER and not self.unproven(row):
@@ -99,11 +100,11 @@ class Policy:
         return Identities(row for row in self.catalog.rows if row.is_installed)
 
     def left_out(self, kind: str) -> dict[Row, str]:
-        """Map the usable components of a kind that must be named to be used to the reasons for it."""
+        """Map each usable component of a kind that must be named explicitly to the reason why."""
         return {row: reason for row in self.rows(kind) if (reason := self.why_unconsidered(row))}
 
     def why_unconsidered(self, row: Row) -> str:
-        """Return the reason why a component must be named to be used, and the command that changes this."""
+        """Return the reason why a component must be named explicitly, and the command that changes this."""
         if not row.is_installed or self._is_chosen(row):
             return ""
         remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
@@ -113,9 +114,9 @@ class Policy:
         return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
 
     def unmatched(self, name: str) -> str:
-        """Return the reason why a name to block matches no installed plugin, with similar names, or '' if it matches.
+        """Explain why a name to block matches no installed plugin, and suggest similar names. Return '' if it matches.
 
-        Components that a source might offer count as matches, because sources are not queried.
+        Components that a source might provide count as matches, because sources are not queried.
         """
         names = {form for row in self.catalog.rows for form in (row.distribution, row.id, row.address)}
         names |= {problem.distribution for problem in self.catalog.problems}
@@ -145,7 +146,7 @@ class Policy:
 
 
 def why_not(row: Row, settings: Settings) -> str:
-    """Return the reason why settings prevent a component from loading. For all reasons, see `Policy.why_not`."""
+    """Return the reason why the settings prevent a component from loading. For other reasons, see `Policy.why_not`."""
     if reason := _misfit(row):
         return reason
     if settings.safe:
@@ -168,7 +169,7 @@ def _misfit(row: Row) -> str:
 
 
 def is_blocked(row: Row, settings: Settings) -> str:
-    """Return the entry of `block` that names a component or its whole distribution, or ''."""
+    """Return the entry in `block` that names a component or its entire distribution, or '' if there is none."""
     if settings.block:  # rarely set; this runs for every row
         for name in (row.distribution, row.id, row.address):
             if name in settings.block:
@@ -177,5 +178,5 @@ def is_blocked(row: Row, settings: Settings) -> str:
 
 
 def is_incompatible(row: Row) -> bool:
-    """Return True if a component was made for another version of the core, regardless of any rules."""
+    """Return True if a component was built for another version of the core, regardless of any rules."""
     return bool(_misfit(row))

@@ -1,4 +1,4 @@
-"""Interface to an application's plugins, for the rest of the core and for components."""
+"""Protocol for an application's plugins, as used by the rest of the core and by components."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Plugins(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """The current rules about which components may load, with the reasons why others may not."""
+        """The current rules for which components may load, with the reasons why others must not."""
 
     def find(self, kind: str, address: str) -> Row:
         """Resolve a name or `distribution/name` to a component; see `PluginHost.find`."""
@@ -33,7 +33,7 @@ class Plugins(Protocol):
         """List the usable component names of a kind, without duplicates."""
 
     def enabled(self, kind: str) -> list[Row]:
-        """List the components of a kind that act without being named in code."""
+        """List the components of a kind that are active without being named in code."""
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
         """Return the descriptors of the components of a kind that may be selected without being named."""
@@ -42,7 +42,7 @@ class Plugins(Protocol):
         """Return a component's descriptor, importing its light module."""
 
     def load_row(self, row: Row) -> Any:
-        """Return a component's class or function, importing its module."""
+        """Import a component's module and return its class or function."""
 
     def load_target(self, row: Row, target: str) -> Any:
         """Import an object that a component's descriptor names, such as its settings class."""

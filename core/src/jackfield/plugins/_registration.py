@@ -1,6 +1,6 @@
-"""Register plugins with pluggy, reject invalid hooks and call valid ones. No other module uses pluggy.
+"""Register plugins with pluggy, reject invalid hooks and call valid hooks. No other module uses pluggy.
 
-Each plugin is called separately, so it cannot break others. Answers must have the type that the hook declares.
+Each plugin is called separately, so it cannot break other plugins. Answers must have the type that the hook declares.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class RegistrationManager(pluggy.PluginManager):
         self.add_hookspecs(type("Hooks", (), {name: specified(one.specification) for name, one in HOOKS.items()}))
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Validate a hook and return its options for pluggy, which would accept `async def` but never await it."""
+        """Validate a hook and return its pluggy options.
+
+        pluggy itself would accept `async def` functions but never await them.
+        """
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             return None
@@ -63,7 +66,7 @@ class RegistrationManager(pluggy.PluginManager):
         return specs
 
     def offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
-        """Return the components of a kind that one registered plugin offers, through any hook.
+        """Return the components of a kind that a registered plugin provides through any hook.
 
         Raises:
             TypeError: As for `answers`.
@@ -72,7 +75,7 @@ class RegistrationManager(pluggy.PluginManager):
 
 
 def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
-    """Return the reason why a function cannot implement a hook, or ''."""
+    """Return the reason why a function cannot implement a hook, or '' if it can."""
     if hook not in HOOKS:
         return unknown_hook(hook)
     for option, why in _MEANINGLESS_OPTIONS.items():

@@ -15,13 +15,13 @@ from jackfield.suggestions import close_names, suggest
 
 
 class Resolver:
-    """Resolver of names under one policy. It queries local files, and sources that are named or enabled.
+    """Resolves names under a policy. Local files are queried, as are sources that are named or enabled.
 
     Args:
         policy: The rules and the components.
         loader: The loader that queries the sources.
-        explain: A function that takes the kind and address of a missing component, and returns more sentences for the
-            error, or ''.
+        explain: A function that takes the kind and address of a missing component and returns additional sentences for
+            the error, or ''.
     """
 
     def __init__(self, policy: Policy, loader: Loader, *, explain: Callable[[str, str], str]) -> None:
@@ -69,7 +69,10 @@ class Resolver:
         return row
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
-        """List the components that a name may refer to. Packages with `kind.*` count only if nothing else matches."""
+        """List the components that a name may refer to.
+
+        Packages with `kind.*` are only used if nothing else matches.
+        """
         distribution, slash, name = address.rpartition("/")
         wanted = normalise(distribution) if slash else None
         catalog = self.policy.catalog
@@ -80,7 +83,7 @@ class Resolver:
         return rows or self._ask(catalog.named(kind, ANY), kind, name, wanted)
 
     def _ask(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
-        """Query sources for a name: those of the wanted distribution, or else local files and enabled sources."""
+        """Query sources for a name. Without a wanted distribution, only local files and enabled sources are queried."""
         rows = []
         for source in sources:
             if wanted is not None and source.distribution == wanted:
@@ -92,7 +95,7 @@ class Resolver:
         return [row for row in rows if row.name == name]
 
     def _is_open(self, source: Row) -> bool:
-        """Return True if a source is queried even for names without its distribution."""
+        """Return True if a source is also queried for names that do not include its distribution."""
         return not source.is_installed or f"{source.kind}.{source.address}" in self._settings.enabled
 
     # --- missing names ---
@@ -129,12 +132,12 @@ class Resolver:
     # --- enabled names ---
 
     def enabled(self, kind: str) -> list[Row]:
-        """List the components of a kind that act without being named in code. See `PluginHost.enabled`."""
+        """List the components of a kind that are active without being named in code. See `PluginHost.enabled`."""
         rows = [self.find_enabled(name) for name in self._settings.enabled if name.partition(".")[0] == kind]
         return list(dict.fromkeys(row for row in rows if row is not None))
 
     def find_enabled(self, name: str) -> Row | None:
-        """Resolve an entry of `enabled` to its component, or None if the user's own rules exclude it.
+        """Resolve an entry of `enabled` to its component. Return None if the user's own rules exclude it.
 
         Raises:
             PluginError: As for `PluginHost.enabled`.
@@ -161,7 +164,7 @@ class Resolver:
 
 
 def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
-    """Return the row whose distribution the settings prefer for the name, or all rows if there is none."""
+    """Return the row whose distribution the settings prefer for the name, or all rows if there is no preference."""
     if len(rows) < 2:
         return rows
     preferred = normalise(rules.prefer.get(rows[0].id, ""))
@@ -178,9 +181,9 @@ def _ambiguity(rows: list[Row], policy: Policy) -> str:
 
 
 def proposed_rows(rows: Sequence[Row], policy: Policy) -> Sequence[Row]:
-    """Return only the component that is proven to be ours, or else all of them.
+    """Return the component that is proven to be Jackfield's own, or all components if there is none.
 
-    Proposing the first by name could favour an intruder.
+    Proposing the first component by name could favour an intruder.
     """
     for row in rows:
         if known_distribution(row.kind, row.name) == row.distribution and not policy.unproven(row):

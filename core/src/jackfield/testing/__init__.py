@@ -28,14 +28,14 @@ Script = Sequence[Step] | Callable[[ChatRequest], Step]
 
 
 def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> list[ModelEvent]:
-    """Return the events of a text answer, with a few characters per event."""
+    """Return the events of a text answer. Each event contains a few characters."""
     events: list[ModelEvent] = [ReasoningDelta(reasoning)] if reasoning else []
     events += [TextDelta(text[start : start + 7]) for start in range(0, len(text), 7)]
     return [*events, UsageReported(usage or Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("stop")]
 
 
 def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
-    """Return the events of an answer with tool calls, given as (name, arguments) pairs. The ids are `call_1`, …"""
+    """Return the events of an answer with tool calls. Each call is a (name, arguments) pair. The ids are `call_1`, …"""
     events: list[ModelEvent] = [TextDelta(text)] if text else []
     for index, (name, arguments) in enumerate(wanted):
         events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))
@@ -43,11 +43,13 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 
 
 class ScriptedModel(BaseChatModel):
-    """Model that answers with the steps of a script, in order. An exception in a step is raised at that step.
+    """Model that answers with the steps of a script, in order.
+
+    If a step contains an exception, it is raised at that point.
 
     Args:
         script: The events of each answer, or a function from the request to the events.
-        facts: The capabilities that the model claims.
+        facts: The capabilities that the model declares.
         config: As for any model. Defaults to `{"model": "scripted"}`.
         processors, host: As for any model.
 

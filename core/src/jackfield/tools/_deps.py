@@ -13,7 +13,7 @@ from jackfield.tools._function_tool import FunctionTool
 def needed_deps(tools: Iterable[BaseTool]) -> dict[str, str]:
     """Map the name of each tool that requires `deps` to the name of the expected type.
 
-    A tool requires `deps` if its context is annotated with, for example, `ToolContext[User]`, but not with plain
+    A tool requires `deps` if its context is annotated with a type such as `ToolContext[User]`, but not with plain
     `ToolContext` or a type that allows None. Tools whose annotations cannot be resolved are skipped.
     """
     needs: dict[str, str] = {}
