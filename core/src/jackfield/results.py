@@ -67,8 +67,7 @@ class Source:
     Attributes:
         location: A path, URL or name, as given by the plugin that supplied the content.
         page: The page number, counted from 1, or None if the source has no pages or several pages were shown.
-        part: The file inside the source that `page` refers to, such as 'a.pdf' or 'scans.zip › a.pdf', or '' if there
-            is none.
+        part: The file inside the source that `page` refers to, such as 'a.pdf' or 'scans.zip › a.pdf', or ''.
     """
 
     location: str
