@@ -1,4 +1,4 @@
-"""The client's editor. Its files and terminal replace those that tools would use."""
+"""The client's editor, whose files and terminal replace those that tools would use."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class CommandEnd:
 
 
 class Editor(Protocol):
-    """The editor in which a run's user works. It is on the same machine.
+    """The editor in which a run's user works, on the same machine.
 
-    Tools check names against their workspace before they pass paths. They use the features that the editor supports and
-    do everything else themselves. The methods run in the run's event loop.
+    Tools check names against their workspace before they pass paths. Tools use the features that the editor supports
+    and do everything else themselves. The methods run in the run's event loop.
 
     Attributes:
         reads, writes: True if the editor can read files (`reads`) or write files (`writes`).

@@ -1,4 +1,4 @@
-"""Check values against annotations without pydantic. This is for code that runs before pydantic is loaded."""
+"""Check values against annotations without pydantic, for use before pydantic is loaded."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def forget_locals(error: BaseException, *, outside: BaseException | None = None)
 
     Args:
         error: The error to change.
-        outside: An error that was already being handled. It is left unchanged.
+        outside: An error that was already being handled, which is left unchanged.
     """
     seen = {id(outside)}
     pending = [error]

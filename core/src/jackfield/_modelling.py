@@ -1,6 +1,6 @@
 """pydantic's `BaseModel`, guarded against broken distributions.
 
-When a process builds its first model, pydantic uses the standard library to look for plugins. This fails if any
+When a process builds its first model, pydantic uses the standard library to look for plugins. The lookup fails if any
 distribution has a malformed `entry_points.txt`. pydantic does not look again, so this module builds a first model and
 ignores the failure.
 """

@@ -1,4 +1,4 @@
-"""A run's resources, such as kernels, connections and clients. They are closed when the run ends."""
+"""A run's resources, such as kernels, connections and clients, which are closed when the run ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RunResources:
             raise
 
     def discard(self, key: str) -> None:
-        """Drop a broken resource. The next `get` then opens a new one. The caller must close the old resource."""
+        """Drop a broken resource. The next `get` then opens a new resource. The caller must close the old resource."""
         self._open.pop(key, None)
 
     async def aclose(self) -> None:

@@ -32,8 +32,8 @@ def strict_schema(schema: Schema) -> dict[str, object] | None:
     """Convert a schema to strict mode: all properties required, no additional properties, no defaults.
 
     Returns:
-        The strict schema, or None if strict mode would change which objects are valid. That is the case for objects
-        with arbitrary keys and for objects without any keys.
+        The strict schema, or None if strict mode would change which objects are valid. Objects with arbitrary keys and
+        objects without any keys are affected.
     """
     try:
         strict = _strict(dict(schema))

@@ -76,7 +76,7 @@ class RunState:
         agents: The names of the agents that have held the conversation, in order. The last agent holds it now.
         handoff_to: The agent that takes over before the next turn, or '' if none does.
         in_doubt: The ids of calls that were running when the run was interrupted and may have taken effect.
-        reported: Events from plugins: those of this run before it was interrupted, or those of the session's last run.
+        reported: Events from plugins, recorded before this run was interrupted or during the session's last run.
         waiting: The event that lists the calls at which the run has paused, or None if it has not paused.
         end: The event that ended the run, or None while the run is in progress.
     """

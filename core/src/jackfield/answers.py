@@ -65,7 +65,7 @@ class Form(Generic[T]):
 
     @property
     def sent(self) -> dict[str, Any]:
-        """The JSON Schema that the model receives. It always describes an object."""
+        """The JSON Schema that the model receives, which always describes an object."""
         if self.is_object:
             return self.schema
         inner = {key: value for key, value in self.schema.items() if key != "$defs"}

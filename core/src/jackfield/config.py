@@ -233,8 +233,8 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 class Configured(StatesSecrets):
     """Base class for components with settings: processors, tools, searchers, parsers, embedders and tokenizers.
 
-    Subclasses set `config_class` to the class that the descriptor names as `config`, and read `self.config`. They need
-    no `__init__`. If a subclass takes other arguments (a clock, `host`), its `__init__` must call
+    Subclasses set `config_class` to the class that the descriptor names as `config`, and read `self.config`. An
+    `__init__` is not necessary. If a subclass takes other arguments (a clock, `host`), its `__init__` must call
     `super().__init__(cfg)` or `super().__init__(**settings)`.
 
     Args:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lenient(type):
-        """Metaclass that collects unknown fields in `extra`. This lets plugins written for a newer core load.
+        """Metaclass that collects unknown fields in `extra` so that plugins written for a newer core can load.
 
         Type checkers do not know about this, so they still report misspelt fields to plugin authors.
         """
@@ -76,13 +76,14 @@ class ComponentSpec(metaclass=_Lenient):
         network: The hosts that the component connects to, if known.
         requires: Other components that this component looks up by name, as `kind.name`.
         required_by: Maps a setting to the components that it requires. Only the first setting in the table that has a
-            value counts. Its entry is a kind (the value names components of this kind), a table from values to
-            components, or a list of components that any value requires. The required components must be installed when
-            this component is looked up. The last entry may have the key ''. It applies if no setting has a value, and
-            its components may be missing until they are used.
+            value counts. The entry for a setting is a kind (the value names components of this kind), a table from
+            values to components, or a list of components that any value requires. The required components must be
+            installed when this component is looked up. The last entry may have the key '', which applies if no setting
+            has a value. The components of that entry may be missing until they are used.
         check: A function without arguments, as `module:function`, that checks this machine and returns a list of
             problems as strings. `doctor --deep` calls it.
-        extra: Fields from newer versions of the core. It collects unknown keyword arguments; do not set it yourself.
+        extra: Fields from newer versions of the core, collected from unknown keyword arguments. Do not set `extra`
+            yourself.
     """
 
     name: str
@@ -155,13 +156,13 @@ class ToolSpec(ComponentSpec):
     ) -> ToolSpec:
         """Create a descriptor for a function decorated with `@tool`, using its name, descriptions, schema and flags.
 
-        This imports the function and all its dependencies, which is fine for local files and for plugins registered in
-        code. To keep a plugin module light, generate the descriptor with
+        This method imports the function and all its dependencies, which is fine for local files and for plugins
+        registered in code. To keep a plugin module light, generate the descriptor with
         `python -m jackfield_testkit.tool_specs PACKAGE`.
 
         Args:
             target: The decorated function, or its location as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`. They cannot be read from the function.
+            secrets, network, requires, check: As in `ComponentSpec`. These values cannot be read from the function.
 
         Raises:
             TypeError: The target is not a tool.
@@ -188,7 +189,9 @@ class ToolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSpec(ComponentSpec):
-    """A toolset: a subclass of `jackfield.tools.Toolset`, or several tools of the package. Its kind is also `tool`.
+    """A toolset: a subclass of `jackfield.tools.Toolset`, or several tools of the package.
+
+    Toolsets have the kind `tool`.
 
     Attributes:
         tools: The names of the package's tools that make up the toolset. `target` and `config` are then empty, and each
@@ -227,7 +230,7 @@ class ParserSpec(ComponentSpec):
             parsed again if the parsers for these extensions change.
         draws_pages: True if the parser can render a file's pages; see `Parser.draw_page`.
         pictures: A parser, specified like `target`, that returns a file's pictures as `parts` so that a model can
-            describe them. It only runs if descriptions are requested.
+            describe them. This parser only runs if descriptions are requested.
         environment: A function, specified like `target`, that takes the settings and returns a string describing the
             installed programs and data that affect parsing. Documents are parsed again if the string changes.
     """

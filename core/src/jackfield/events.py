@@ -6,7 +6,8 @@ To read them, use `match` on their class.
 Each event class declares how its events are handled, so no other module needs a list of classes:
 
 - `is_delta`: the event is a fragment of the model's answer. If the attempt fails, `StreamReset` withdraws it.
-- `is_note`: the event only informs people and does not change the run. It may be recorded later, with the next step.
+- `is_note`: the event only informs people and does not change the run. Such events may be recorded later, with the
+  next step.
 - `is_recorded`: the event becomes part of the run's record.
 """
 
@@ -114,7 +115,7 @@ class ModelFinished:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the answer was cut off. Its last call may then be incomplete."""
+        """True if the answer was cut off, in which case its last call may be incomplete."""
         return self.reason not in ("stop", "tool_calls")
 
 
@@ -375,7 +376,7 @@ class ResponseReplaced:
 class TurnFinished:
     """The model's answer is complete.
 
-    `seconds` is the time from the request to the end of the answer, including retries. It is ignored in comparisons.
+    `seconds` is the time from the request to the end of the answer, including retries. Comparisons ignore it.
     """
 
     is_delta = False

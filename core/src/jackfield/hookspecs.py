@@ -62,7 +62,7 @@ def tools() -> list[ToolSpec]:
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer toolsets, each under one name. Their entry points are `tool.NAME`, as for tools. Called like `tools`."""
+    """Offer toolsets, each under one name. The entry points are `tool.NAME`, as for tools. Called like `tools`."""
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
@@ -82,7 +82,7 @@ def processors() -> list[ProcessorSpec]:
 def preprocessors() -> list[PreprocessorSpec]:
     """Offer processors that only change the request. The target is a function that takes and returns a `ChatRequest`.
 
-    Called like `processors`. Their entry points are `processor.NAME`, as for processors.
+    Called like `processors`. The entry points are `processor.NAME`, as for processors.
     """
     return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
 
@@ -91,7 +91,7 @@ def preprocessors() -> list[PreprocessorSpec]:
 def postprocessors() -> list[PostprocessorSpec]:
     """Offer processors that only change the answer. The target takes a `ChatRequest` and returns a `StreamTransform`.
 
-    Called like `processors`. Their entry points are `processor.NAME`, as for processors.
+    Called like `processors`. The entry points are `processor.NAME`, as for processors.
     """
     return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
 

@@ -133,9 +133,9 @@ def _steps_for(value: object) -> Iterator[None]:
 
 
 class _Steps:
-    """The step budget for one validation.
+    """The step budget for one validation, proportional to the value's size.
 
-    It is proportional to the value's size, so only a costly schema can exceed it.
+    Only a costly schema can exceed the budget.
     """
 
     def __init__(self, value: object) -> None:

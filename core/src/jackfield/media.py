@@ -1,6 +1,6 @@
 """Media in messages: distinguish files from URLs, detect file types, and prepare files for requests.
 
-A file's type is detected from its first bytes. Its name is only used if these are inconclusive. A file whose content
+A file's type is detected from its first bytes, or from its name if the bytes are inconclusive. A file whose content
 does not match the kind given in the message is rejected, so a wrong path cannot send private text to a provider.
 """
 
@@ -237,7 +237,7 @@ def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
 
 
 def _addresses(item: ContentItem) -> list[object]:
-    """Return an item's addresses. There may be many, because a video may consist of frames."""
+    """Return an item's addresses. A video that consists of frames has many addresses."""
     value = item.value
     return value if isinstance(value, list) else [value]
 

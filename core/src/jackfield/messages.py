@@ -248,7 +248,7 @@ class ContentItem(DictCompatibleModel):
 def basename_of(location: str) -> str:
     """Return the last segment of a path or URL, percent-decoded.
 
-    Use the name for display only. It may contain separators, so never open it.
+    Use the name for display only. Never use it to open a file, because it may contain separators.
     """
     path, host = _path_and_host(location)
     return unquote(path.rstrip("/").rpartition("/")[2]) or host or location
@@ -538,7 +538,7 @@ def _without_beginning(content: str | list[ContentItem], text: str) -> str | lis
 
 
 class Usage(DictCompatibleModel):
-    """Tokens used by answers, and their cost. `cost` is None if the price is unknown. It is never an estimate."""
+    """Tokens used by answers, and their cost. `cost` is None if the price is unknown, and never an estimate."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)

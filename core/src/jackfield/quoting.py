@@ -38,7 +38,7 @@ def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS
 
 
 class SentSecrets:
-    """The secrets in a request. They are never shown, even if a server repeats them truncated or encoded.
+    """The secrets in a request, which are never shown, even if a server repeats them truncated or encoded.
 
     Args:
         keys: API keys and tokens. Any eight consecutive characters of a key are hidden. Keys of at most five characters

@@ -43,7 +43,7 @@ class ModelFacts:
         schema_with_tools: True if the server can enforce a schema in a request with tools and the model can still call
             the tools.
         reasoning: True if the server returns reasoning separately from the answer.
-        thoughts_in_text: True if an answer's text may start with `<think>…</think>`. Such text is converted to
+        thoughts_in_text: True if an answer's text may start with `<think>…</think>`. Thoughts are converted to
             reasoning.
         tokenizer: The name of the model's tokenizer, or '' if unknown.
         prices: The server's prices for the model, each valid for a period. Empty if unknown.
@@ -66,7 +66,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model accepts this kind of content, or if processors convert it (a file) to text."""
+        """Return True if the model accepts this kind of content, or if processors convert it to text, like files."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 

@@ -157,7 +157,7 @@ class RunResult(Generic[T]):
         messages: The new messages: the model's answers and calls, and the results of the calls.
         history: The entire conversation: the question and `messages`. To continue it, use
             `ask(…, history=result.history)`.
-        usage: The tokens used, including those used by subagents, and their cost if the price is known.
+        usage: The tokens used by the run and its subagents, and their cost if the price is known.
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: The reason why the model's last answer ended. `length` means that the answer was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.

@@ -51,7 +51,7 @@ class Refusal:
     Attributes:
         status: The HTTP status.
         code: The cause, as one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
-        message: The cause and the next step, for people. It contains no secrets from the request.
+        message: The cause and the next step, for people, without any secrets from the request.
         retry_after_s: The number of seconds after which the same request may succeed, or None if waiting does not help.
     """
 
@@ -276,10 +276,10 @@ class ServingLike(Protocol):
 
 
 class Server(Configured, ABC):
-    """A face. It exposes agent runs to clients over one protocol and does nothing else.
+    """Base class for faces. A face exposes agent runs to clients over one protocol and does nothing else.
 
-    Extend `HttpServer`, `StdioServer` or both. A face uses agents only through `ServingLike`. It translates requests to
-    calls and events to responses, and does not store run state itself.
+    Extend `HttpServer`, `StdioServer` or both. A face only uses agents through `ServingLike`. Faces translate requests
+    to calls and events to responses, and do not store run state themselves.
 
     Attributes:
         name: The face's name, as in its descriptor.
@@ -302,8 +302,8 @@ class HttpServer(Server):
             paths that no other face handles.
         one_process: If the face stores state in its process, the setting that makes it possible to run several
             processes, otherwise ''.
-        open_paths: The paths that are served without a token, such as those of a web page. `/` covers only that path,
-            and `/static/*` covers everything below it. These paths must not reveal anything about agents and runs.
+        open_paths: The paths that are served without a token, such as a web page. `/` covers only that path,
+            and `/static/*` covers everything below it. Open paths must not reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
@@ -319,7 +319,7 @@ class HttpServer(Server):
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager for the application's lifetime. It can hold resources that need their own task."""
+        """Return a context manager for the application's lifetime. Use it for resources that need their own task."""
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
@@ -337,13 +337,13 @@ class StdioServer(Server):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaceCommand:
-    """A command that serves agents through one face to users of this machine. It uses `jackfield serve`.
+    """A command that uses `jackfield serve` to serve agents through one face to users of this machine.
 
     Attributes:
         name: The command as users type it, such as `jackfield web`.
         face: The face's name.
         description, examples: The command's help texts.
-        agents: A function that returns the agents by name. It is used if the command line names no agents.
+        agents: A function that returns the agents by name, used if the command line names no agents.
     """
 
     name: str

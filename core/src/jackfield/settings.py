@@ -1,12 +1,12 @@
 """Settings from the environment and configuration files. Only `load_settings` reads them.
 
-There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (the `projects` module finds this file and
-determines which parts apply), the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`), and
-`choices.toml` in the same directory, which is written by commands such as `jackfield plugins enable`. The environment
-overrides the project, the project overrides the choices, and the choices override the user's file. If any of them
-blocks a name, it stays blocked. A project can only add restrictions unless the user has approved more. Secrets come
-from the environment, the user's file or the keys stored by `jackfield keys`, but never from the project's file, because
-others can read it.
+Settings come from three files: `[tool.jackfield]` in the project's `pyproject.toml`, the user's `jackfield/config.toml`
+(in `$XDG_CONFIG_HOME` or `~/.config`), and `choices.toml` in the same directory. The `projects` module finds the
+project's file and determines which parts apply. Commands such as `jackfield plugins enable` write `choices.toml`. The
+environment overrides the project, the project overrides the choices, and the choices override the user's file. A name
+that any file or the environment blocks stays blocked. A project can only add restrictions unless the user has approved
+more. Secrets come from the environment, the user's file or the keys stored by `jackfield keys`, but never from the
+project's file, because others can read it.
 
 This module imports only the standard library, because listing plugins must be cheap.
 """
@@ -77,9 +77,9 @@ class Settings:
             `kind.distribution/name`.
         origins: The file or variable that sets each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, even if it does not apply, or None if there is no project file.
-        unnarrowed: The rules without the project's restrictions, or None if the project has no restrictions. These
-            rules ensure that a project can neither choose between plugins by blocking one of them nor disable anything
-            that the user has enabled.
+        unnarrowed: The rules without the project's restrictions, or None if the project has no restrictions.
+            `unnarrowed` ensures that a project can neither choose between plugins by blocking one of them nor disable
+            anything that the user has enabled.
         local: Files that serve as plugins without being installed.
     """
 

@@ -74,8 +74,8 @@ class Store(Configured, ABC):
     hold ends with the run, or at the latest with the process. Neither a timeout nor a write is needed for that. Holds
     are numbered in ascending order. A process whose hold is outdated has lost the run and can no longer change it.
 
-    Stores never interpret entries. The `jackfield-records` library writes and reads them. Its `RecordingStore` adds a
-    `recorder` to this class.
+    Stores never interpret entries. The `jackfield-records` library writes and reads entries. The library's
+    `RecordingStore` adds a `recorder` to this class.
 
     Attributes:
         content: True if the text of runs may be written. If False, records only contain names, times and usage, and
@@ -175,7 +175,7 @@ class Store(Configured, ABC):
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
 
     async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for overrides
-        """Change a run's title. This works even while a process holds the run. Implementing this method is optional.
+        """Change a run's title, even while a process holds the run. Implementing this method is optional.
 
         Raises:
             RunNotFoundError: No run has this id.

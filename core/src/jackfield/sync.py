@@ -75,8 +75,8 @@ class Stream(Iterator[U]):
 
     The generator starts on the first call to `next`. `close` and the end of a `with` block cancel the generator and
     wait up to 5 seconds for it to close. If a stream is garbage-collected before its end, for example because a `for`
-    loop exits early, the generator is cancelled without waiting. This is because the last reference may disappear on
-    the thread that has to close the generator.
+    loop exits early, the generator is cancelled without waiting, because the last reference may disappear on the thread
+    that has to close the generator.
     """
 
     def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
@@ -220,7 +220,7 @@ class _Pump(Generic[T]):
             _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))
 
     async def _move(self) -> None:
-        """Fill the queue. This method runs on the loop."""
+        """Fill the queue, running on the loop."""
         async with closing(self._events) as events:
             async for item in events:
                 if self._stopped:  # the producer ignored the cancellation
@@ -337,7 +337,7 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
     """Run a plain function in a worker thread without waiting for it. Its errors are logged.
 
     Returns:
-        A future that completes after the function. It only fails if no thread is available. Cancelling the future, or
+        A future that completes after the function and only fails if no thread is available. Cancelling the future, or
         the wait for it, has no effect.
     """
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -540,7 +540,7 @@ _here = threading.local()  # has `job` in the threads of the pool
 def _wait_lending(wait: Callable[[], object]) -> None:
     """Wait for the bridge.
 
-    Meanwhile, a worker thread lends out its slot, because it may be waiting for another worker.
+    While waiting, a worker thread lends out its slot, because it may be waiting for another worker.
     """
     job: _Job[Any] | None = getattr(_here, "job", None)
     workers = _this_process().workers

@@ -1,8 +1,8 @@
 """The output tool, which the model calls to return its final answer as structured data.
 
 The call is converted to text before it enters the history, so records, streams and results contain the answer as JSON
-text, just as they would if the server had enforced a schema. No call is left without a result, and the conversation can
-continue without the tool.
+text, as if the server had enforced a schema. No call is left without a result, and the conversation can continue
+without the tool.
 """
 
 from __future__ import annotations

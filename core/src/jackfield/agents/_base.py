@@ -102,7 +102,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict with `name` and
             settings, a tool or its class, a typed function, or a toolset in any of these forms.
         llm: The agent's model: `"backend:model"`, a configuration, or a model object.
-        system_message: The agent's system message. It precedes any system message from the caller.
+        system_message: The agent's system message, which precedes any system message from the caller.
         name, description: The agent's name and purpose, for people and for other agents.
         suggestions: Opening questions to suggest on the web page.
         adjustable: Model options that users may change on the web page: `temperature`, `top_p`, `max_tokens`, `seed`.
@@ -111,12 +111,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             `assistant`, search the files instead.
         limits: Limits that apply to each run.
         approve: A function that approves or denies each call that needs approval, a rule that selects those calls, or
-            both: `{"ask": "read_only", "by": function}`. The function receives the exact call that will be made. It
-            returns True to allow the call. To deny the call, it returns False, or raises an exception whose text
-            becomes the reason. Any other value ends the run with an error. Without a function, the run pauses. The
-            rules are `"ask"` (all calls), `"read_only"` (all calls except those of read-only tools) and
-            `{"allow": ["search_*"]}` (all calls except those of matching tools). Without a rule, each tool determines
-            whether its calls need approval.
+            both: `{"ask": "read_only", "by": function}`. The function receives the exact call that will be made.
+            Returning True allows the call. Returning False denies it, as does an exception, whose text becomes the
+            reason. Any other value ends the run with an error. Without a function, the run pauses. The rules are
+            `"ask"` (all calls), `"read_only"` (all calls except those of read-only tools) and `{"allow": ["search_*"]}`
+            (all calls except those of matching tools). Without a rule, each tool determines whether its calls need
+            approval.
         forbid: Effects (`network`, `files`, `processes`) that the agent's tools must not have. Calls to tools with
             these effects are denied. The model, processors, observers, the store and searches of `files` are not
             restricted.
@@ -306,8 +306,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 run.
             deps: A value for tools, available as `ToolContext.deps`, such as a connection or the current user.
             config: Model options for this run, such as `{"temperature": 0}`, or a function that returns the options for
-                each turn. These options override `extra_generate_cfg`. They also apply to agents that take over the
-                run, but not to agents that run as tools.
+                each turn. Run options override `extra_generate_cfg` and also apply to agents that take over the run,
+                but not to agents that run as tools.
             output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema.
                 Answers that do not match are returned to the model with the validation errors.
             way: The strategy for making the model follow `output`; see `BaseChatModel.parse`. Defaults to the strictest
@@ -320,8 +320,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             options: Additional options that the agent kind declares in `run_options`.
 
         Raises:
-            ConfigError: The agent kind does not support an option, its value, or `way`; `config` contains an unknown
-                option; or `output` is neither a type nor a JSON Schema.
+            ConfigError: The agent kind does not support an option, its value or `way`. Or `config` contains an unknown
+                option, or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: No answer matched `output`.
             StoreError: The run cannot be recorded, has no record to resume from, or is locked by another process.
             JackfieldError: The run failed. The last event was `RunFailed`.
@@ -531,9 +531,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     ) -> BaseTool:
         """Return the agent as a tool for another agent. The tool's only input is the text of the request.
 
-        The agent's events appear in the calling agent's run, one level deeper. Its usage counts against the limits of
-        both agents, except for the limit on turns. The calling agent's `approve` function approves or denies its calls.
-        Without `approve`, calls that need approval pause the entire run if it is recorded.
+        The agent's events appear in the calling agent's run, one level deeper. The agent's usage counts against the
+        limits of both agents, except for the limit on turns. The calling agent's `approve` function approves or denies
+        its calls. Without `approve`, calls that need approval pause the entire run if it is recorded.
 
         Args:
             name, description: The tool's name and description. Default to the agent's own.

@@ -28,7 +28,7 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 class CreateOptions(AgentOptions, total=False):
     """Options for `create_agent`: the options common to all agents, and the fields of `AgentConfig`.
 
-    Some kinds have more options. To have those type-checked, use the class directly: `from jackfield_assistant import
+    Some kinds have more options. To have them type-checked, use the class directly: `from jackfield_assistant import
     Assistant`.
     """
 

@@ -22,7 +22,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls. They are all the calls of one turn, unless some of them need approval."""
+    """Run these calls, which are all the calls of a turn. If a call needs approval, the run pauses instead."""
 
     calls: tuple[PlannedCall, ...]
 

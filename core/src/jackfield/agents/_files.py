@@ -39,7 +39,7 @@ async def save_attached(history: Sequence[Message], resources: RunResources) -> 
     """Save the `data:` URIs in the user's messages as files that tools can read.
 
     The files are stored in a private directory until the resources are closed, and their paths are in
-    `resources.attached`. Invalid files in earlier questions are skipped, because those questions have been answered.
+    `resources.attached`. Invalid files in earlier questions, which have already been answered, are skipped.
 
     Raises:
         UnsupportedInputError: A file in the last question is not valid.
@@ -107,7 +107,7 @@ def _is_data(value: str) -> bool:
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:
     """Check that the agent's files and the files in the last question exist.
 
-    Files in earlier questions may no longer exist, because those questions have been answered.
+    Files in earlier questions, which have already been answered, need not exist any more.
 
     Raises:
         MissingFileError: A file does not exist. The message names it.

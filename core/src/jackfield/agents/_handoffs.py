@@ -157,8 +157,8 @@ def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """Return a run in which `agent` continues another agent's run.
 
-    The new run has the same id, limits, deadline, resources, `approve`, `ask` and `config`. Its events follow a
-    `HandedOff` event in the original run, and its `RunFinished` event covers only the new agent's part.
+    The new run has the same id, limits, deadline, resources, `approve`, `ask` and `config`. The new run's events follow
+    a `HandedOff` event in the original run, and its `RunFinished` event covers only the new agent's part.
 
     Args:
         agent: The agent that takes over, with its own system message, tools and model.

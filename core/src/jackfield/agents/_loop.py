@@ -64,7 +64,7 @@ class _LoopState(RunState):
 
 @dataclass(frozen=True, slots=True)
 class _Prepare:
-    """Create the run's tools. This is always the first step."""
+    """Create the run's tools, which is always the first step."""
 
     toolbox: Toolbox
 
@@ -94,7 +94,7 @@ class Loop:
     reads_files: bool = False
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the run's events from its first turn to `RunFinished`, including those after a hand-off."""
+        """Yield the run's events from its first turn to `RunFinished`, including events after a hand-off."""
         start = run.start
         state = _LoopState(
             history=[*run.messages, *start.made],
@@ -375,7 +375,7 @@ class _Named:
     def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
         """Return the event with its call's id.
 
-        The first event of a call sets the id, and later ones never change it.
+        The first event of a call sets the id, and later events never change it.
         """
         if isinstance(event, StreamReset):
             self._ids.clear()

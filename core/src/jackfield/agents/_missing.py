@@ -77,8 +77,8 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
 def unset_secrets(agent: AgentLike) -> list[str]:
     """List the API keys that an agent needs and that are not set, as `VARIABLE (kind 'name')`.
 
-    The list includes the keys of agents that the agent can call or hand over to. It omits models with their own server
-    address, because these may not need a key.
+    The list includes the keys of agents that the agent can call or hand over to. Models with their own server address
+    are omitted, because such servers may not need a key.
     """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec

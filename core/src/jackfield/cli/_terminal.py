@@ -1,4 +1,4 @@
-"""Display untrusted text. It can neither control the terminal nor deceive the reader.
+"""Display untrusted text safely: it can neither control the terminal nor deceive the reader.
 
 Names and texts come from models, servers, files and plugins. Some characters control the terminal (escape sequences),
 some are invisible, and some reverse the text direction. Each of these characters is replaced with its Python escape.

@@ -26,7 +26,7 @@ def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
     Args:
         line: Text without line feeds.
         columns: The terminal's width. Words wider than a line are broken at the end of the line.
-        indent: A prefix for every line except the first. It is dropped if it would fill more than half of the width.
+        indent: A prefix for every line except the first, dropped if it would fill more than half of the width.
 
     Returns:
         The lines, without trailing spaces. There is always at least one line.
@@ -97,7 +97,7 @@ def split_line(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)  # a text has few different characters
 def _is_ideograph(char: str) -> bool:
-    """Return True for a wide character from a script that is written without spaces. This excludes Korean."""
+    """Return True for a wide character from a script that is written without spaces. Korean is excluded."""
     return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
 
 

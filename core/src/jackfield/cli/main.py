@@ -190,7 +190,9 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 
 
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
-    """Run one of the manager's commands. Other packages cannot take these names, because error messages refer to them.
+    """Run one of the manager's commands.
+
+    Other packages cannot take the names of these commands, because error messages refer to them.
 
     The manager itself announces new plugins after it has parsed the command.
     """

@@ -73,7 +73,7 @@ def markdown_of(
         citations: Citations to list below the messages.
         warnings: Unread files, wrong citation marks and other problems to list below the messages.
         waiting: Names of tools whose calls await approval.
-        stop_reason: The reason why the run ended. It is shown unless it is `finished` or calls await approval.
+        stop_reason: The reason why the run ended, shown unless it is `finished` or calls await approval.
     """
     parts = list(_parts(messages))
     if listed := "\n".join(f"- {_escape(citation)}" for citation in citations):

@@ -51,7 +51,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     Args:
         config: The model, its server, and generation options.
-        processors: The complete processor chain except the call format. It replaces the configured processors and
+        processors: The complete processor chain except the call format, replacing the configured processors and
             `Retry`.
         host: The plugin host that resolves processors and call formats. Defaults to the installed plugins.
     """
@@ -218,7 +218,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return in_order(processors, self.host.settings.order)
 
     def _own_processors(self) -> Sequence[Processor]:
-        """Return this model's processors. They are created once, so their state is shared by all call formats."""
+        """Return this model's processors. Each processor is created once, so all call formats share its state."""
         with self._chains_lock:
             if self._processors is None:
                 if self._replacing_processors is not None:
@@ -263,7 +263,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Call the backend. This is the innermost step of the chain."""
+        """Call the backend, which is the innermost step of the chain."""
         if any(message.is_multimodal() for message in request.itemized):
             messages = tuple(self._without_unsupported(message) for message in request.messages)
             request = replace(request, messages=messages)

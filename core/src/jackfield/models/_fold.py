@@ -36,7 +36,7 @@ class _Call:
 class Fold:
     """Accumulator for the events of an answer.
 
-    `messages()` may be called at any time, and its results never change later. They contain, in this order: the
+    `messages()` may be called at any time, and its results never change later. The messages contain, in this order: the
     reasoning (in a separate message without content), the text and media, and one message per call. A call appears once
     its name is known. Calls without an id are numbered from 1 within the answer.
 

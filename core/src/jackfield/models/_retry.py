@@ -49,7 +49,7 @@ def wait_before_retry(
         error: The error of the last attempt.
         attempt: The number of the last attempt, starting at 1.
         max_retries: The maximum number of retries.
-        max_delay_s: The longest wait to accept from a server, in seconds. Other waits are capped at this value.
+        max_delay_s: The longest wait to accept from a server, in seconds. All other waits are capped at `max_delay_s`.
         jitter: A random number from 0 to 1.
     """
     if not error.retryable or attempt > max_retries:

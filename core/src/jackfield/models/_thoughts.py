@@ -124,10 +124,7 @@ class ThoughtSplitter:
         self._has_begun = False  # True once part of the thought has been yielded
 
     def is_answer_from(self, piece: str) -> bool:
-        """Return True if this is the first chunk and cannot be the start of a thought.
-
-        This is true for most answers.
-        """
+        """Return True for a first chunk that cannot be the start of a thought, which is the most common case."""
         return self.state == "before" and not self._held and piece[:1].strip() not in ("", BEGIN[0])
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:

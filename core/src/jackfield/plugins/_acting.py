@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
-    """List the components that are active in addition to those named in code. Enabled components come first.
+    """List the components that are active in addition to the components named in code. Enabled components come first.
 
     Args:
         host: The plugin host.
         kind: `processor` or `observer`.
-        named: The components named in code. They replace defaults with the same name.
+        named: The components named in code, which replace defaults with the same name.
 
     Raises:
         PluginError: An enabled component cannot be used. Runs do not start without it, because it may protect the user.

@@ -35,7 +35,7 @@ _MAX_FILE_BYTES = 1 << 20
 class Row(NamedTuple):
     """A component that a distribution declares.
 
-    A row with the name `*` is a source. It represents all components of a plugin that must be queried to list them.
+    A row with the name `*` is a source, which represents all components of a plugin that must be queried to list them.
 
     Attributes:
         kind, name: The two parts of the entry point's name.
@@ -176,10 +176,7 @@ def _locations(folder: str, problems: list[Problem]) -> list[str]:
 
 
 def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
-    """List the metadata directories in an archive or egg.
-
-    This uses `importlib_metadata`, which is complete but slow.
-    """
+    """List the metadata directories in an archive or egg using `importlib_metadata`, which is complete but slow."""
     import zipfile
 
     import importlib_metadata

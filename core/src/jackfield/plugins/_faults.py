@@ -1,4 +1,4 @@
-"""Validate descriptors. They come from third parties and are shown to users and models."""
+"""Validate descriptors, which come from third parties and are shown to users and models."""
 
 from __future__ import annotations
 

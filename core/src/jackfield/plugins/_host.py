@@ -102,15 +102,15 @@ class PluginHost:
         return resolver
 
     def names(self, kind: str) -> list[str]:
-        """List the usable component names of a kind, without duplicates, including those of local files."""
+        """List the usable component names of a kind, without duplicates, including names from local files."""
         return self._current_resolver().names(kind)
 
     def considered(self, kind: str) -> list[Row]:
         """List the components of a kind that may be selected without being named in code.
 
-        These are the components of packages that are proven to be Jackfield's own, packages listed in the user's
-        `allow`, `enabled` or `prefer` settings, modules registered in code, and local files. `policy.left_out` returns
-        the others.
+        Such components come from packages that are proven to be Jackfield's own, packages listed in the user's `allow`,
+        `enabled` or `prefer` settings, modules registered in code, and local files. `policy.left_out` returns the
+        others.
 
         Raises:
             PluginError: A local file cannot be queried, and the settings are strict.
@@ -230,7 +230,7 @@ class PluginHost:
     # --- instances ---
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
-        """Create a component. Its settings are passed as keyword arguments, as is `host` if the class accepts it.
+        """Create a component. Settings are passed as keyword arguments, as is `host` if the class accepts it.
 
         If `base` has a class method `factory_of(target, spec)`, this method returns the factory. Otherwise, the factory
         is the descriptor's target.
@@ -271,7 +271,7 @@ class PluginHost:
     # --- changes ---
 
     def register(self, plugin: object, *, name: str = "") -> str:
-        """Register a module or object as a plugin, as if it were installed. Its hooks are called immediately.
+        """Register a module or object as a plugin, as if it were installed. The plugin's hooks are called immediately.
 
         The policy applies as it does to any other plugin. If another plugin provides the same name, the name is
         ambiguous.
@@ -281,7 +281,7 @@ class PluginHost:
             name: The plugin's name. Defaults to the name of the module or class.
 
         Returns:
-            The plugin's full name, `NAME@code`. It is used in place of a distribution name.
+            The plugin's full name, `NAME@code`, which is used in place of a distribution name.
 
         Raises:
             ConfigError: The plugin or its name is already registered, or the plugin has no hooks.

@@ -169,7 +169,7 @@ def _name_of(metadata: str) -> str:
 
 
 def _origins(module: str) -> list[_Origin]:
-    """Return the files that importing a module would run, starting with those of its parent packages."""
+    """Return the files that importing a module would run, starting with the files of its parent packages."""
     origins = []
     for depth, spec in enumerate(specs_of_import(module), start=1):
         if spec.origin is not None:

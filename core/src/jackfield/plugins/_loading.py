@@ -262,7 +262,7 @@ class Once:
         return cast("Value", result)
 
     def forget(self, is_stale: Callable[[Key, object], bool]) -> None:
-        """Drop the results for which `is_stale` returns True. Their steps then run again."""
+        """Drop the results for which `is_stale` returns True, so that the corresponding steps run again."""
         results = dict(self._results)  # an atomic copy, since other threads may add results
         self._results = {key: result for key, result in results.items() if not is_stale(key, result)}
 

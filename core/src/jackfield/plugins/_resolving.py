@@ -31,7 +31,7 @@ class Resolver:
         self._explain = explain
 
     def names(self, kind: str) -> list[str]:
-        """List the usable component names of a kind, without duplicates, including those of local files."""
+        """List the usable component names of a kind, without duplicates, including names from local files."""
         return list(dict.fromkeys(row.name for row in (*self.policy.rows(kind), *self._local_rows(kind))))
 
     def considered(self, kind: str) -> list[Row]:

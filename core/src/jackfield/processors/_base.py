@@ -76,7 +76,7 @@ class Processor(Configured, ABC):
 
 
 class Preprocessor(Processor):
-    """Processor that changes the request but not the stream. It adds no cost per event."""
+    """Processor that changes the request but not the stream, and adds no cost per event."""
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:

@@ -76,7 +76,7 @@ def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -
 
     Args:
         name: The name or address.
-        settings: The embedder's settings. They override the settings in `[settings."embedder.NAME"]` of the user's
+        settings: The embedder's settings, which override the settings in `[settings."embedder.NAME"]` of the user's
             `config.toml`.
         host: The plugin host that resolves the name.
 

@@ -22,7 +22,7 @@ class Chunk:
     """A part of a document that is small enough to be found and shown on its own.
 
     Attributes:
-        id: An id that is unique within the corpus. It is stable as long as the same bytes are split in the same way.
+        id: An id that is unique within the corpus and stable as long as the same bytes are split in the same way.
         source: The document's path or URL.
         text: The text that the model reads.
         index: The chunk's position in the document, starting at 0.

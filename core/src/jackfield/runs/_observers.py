@@ -38,7 +38,7 @@ class Observer(StatesSecrets, ABC):
 
     @abstractmethod
     def observe(self, event: RunEvent) -> None:
-        """Handle one event. The run waits for this method, so it must not block. It must not change the event."""
+        """Handle one event without blocking, because the run waits for this method. Do not change the event."""
 
     def observe_request(self, run_id: str, request: ChatRequest) -> None:
         """Handle a request to the model before the model's processors receive it. This method must not block.
@@ -49,16 +49,16 @@ class Observer(StatesSecrets, ABC):
     def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - for overrides
         """Return a context manager for a unit of a run's work, such as a trace span, or None.
 
-        The context is entered and exited in the same task or thread, so it may set context variables. These also reach
-        the threads and tasks that the work starts. For a run, a new context is created, entered and exited for each
-        event, because the code that reads the events must stay outside. The later fragments of an answer are read
-        without a context. If all observers return None after `RunStarted`, this method is not called again.
+        The context is entered and exited in the same task or thread, so it may set context variables. Context variables
+        also reach the threads and tasks that the work starts. For a run, a new context is created, entered and exited
+        for each event, because the code that reads the events must stay outside. The later fragments of an answer are
+        read without a context. If all observers return None after `RunStarted`, this method is not called again.
         `ToolStarted` may arrive shortly after the call has started.
         """
         return None
 
     def headers(self) -> Mapping[str, str]:
-        """Return headers to add to HTTP requests made by the current work. This method is called inside its context."""
+        """Return headers to add to HTTP requests made by the current work. Called inside the work's context."""
         return {}
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002

@@ -29,7 +29,7 @@ class Preparation(Generic[T]):
     not hold anything that the next run needs.
 
     Args:
-        work: A function that does the work. It takes a callback for reporting progress.
+        work: A function that does the work and takes a callback for reporting progress.
         guard: `Run.guarded` of the waiting run.
     """
 
@@ -46,7 +46,7 @@ class Preparation(Generic[T]):
 
     @property
     def result(self) -> T:
-        """The result of the work. It is available once `events` is exhausted."""
+        """The result of the work, available once `events` is exhausted."""
         if not self._outcome:
             raise RuntimeError("the preparation has no result yet: iterate over its events to their end")
         return self._outcome[0]

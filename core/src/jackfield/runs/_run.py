@@ -135,7 +135,7 @@ class Handoff:
     """An agent to which another agent can hand over the conversation.
 
     Attributes:
-        agent: The agent that takes over. It must have a name and a description.
+        agent: The agent that takes over, which must have a name and a description.
         history: The part of the conversation that the agent receives: `all`, only the last `question`, or the return
             value of a function. The history in the run's result is always complete.
         tool_name: The name of the hand-off tool. Defaults to `transfer_to_` plus the agent's name.
@@ -224,7 +224,7 @@ class Record(Protocol):
 
         Args:
             agent: The subagent's name.
-            place: The name of the position. It must be unique within the run and must not depend on the question.
+            place: The name of the position, which must be unique within the run and must not depend on the question.
             call_id: The id of the tool call that runs the subagent, or '' if the agent kind runs it directly.
             answers: Decisions about calls in this turn, keyed by call id.
             resumable: True if the agent can resume an interrupted run.
@@ -250,12 +250,12 @@ class Run:
         lang: The language for text that the agent adds.
         limits: The run's limits.
         config: Model options from the agent and the caller, which override the model's own.
-        caller_config: The caller's options, or a function that returns the options for each turn. These options also
-            apply to agents that take over the run.
-        approve: A function that approves or denies calls that need approval. It replaces the agent's own.
+        caller_config: The caller's options, or a function that returns the options for each turn. The caller's options
+            also apply to agents that take over the run.
+        approve: A function that approves or denies calls that need approval, replacing the agent's own function.
         ask: A function that answers questions raised during calls if there is no approval function. Calls that need
             approval still pause the run.
-        rules: The rules of parent agents. They apply in addition to the agent's own rules.
+        rules: The rules of parent agents, which apply in addition to the agent's own rules.
         resume: True to run the pending calls at the end of `messages`.
         answers: Decisions about the pending calls, keyed by call id.
         session: The run's conversation in the agent's store.
@@ -346,8 +346,8 @@ class Run:
     def prepare(self, work: Callable[[ReportProgress], Coroutine[Any, Any, T]]) -> Preparation[T]:
         """Wrap work that must be done before a turn. Iterate over the wrapper's `events`, then read its `result`.
 
-        All agent kinds should use this method for such work. It shows the progress to people and stops the work
-        immediately on cancellation or at the time limit.
+        All agent kinds should use this method for work before a turn. `prepare` shows the progress to people and stops
+        the work immediately on cancellation or at the time limit.
         """
         return Preparation(work, self.guarded)
 
@@ -357,8 +357,8 @@ class _Account:
     """The usage to compare with limits, shared by all positions of one turn.
 
     Attributes:
-        spent: The usage of the run and its nested runs. It is counted live if the run has a limit that applies to
-            nested runs.
+        spent: The usage of the run and its nested runs, counted live if the run has a limit that applies to nested
+            runs.
         reserved: The number of calls that were counted when they were planned but have not started yet.
         handoff_to: The agent that takes over after the turn's calls, or '' if none does.
     """

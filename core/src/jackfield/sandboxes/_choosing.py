@@ -33,8 +33,8 @@ def choose_sandbox(
 
     Args:
         name: The name of a sandbox, `none`, or `auto`. `auto` selects the sandbox with the best protection from
-            Jackfield's packages and those that the user has enabled or allowed. It never selects a sandbox that leaves
-            files unprotected.
+            Jackfield's packages and packages that the user has enabled or allowed. A sandbox that leaves files
+            unprotected is never selected.
         ability: The class that the sandbox must extend: `ProgramSandbox` or `CodeSandbox`.
         host: The plugin host.
         settings: Settings for a named sandbox. `auto` uses the defaults.

@@ -58,11 +58,10 @@ class Program:
 
     Attributes:
         argv: The command.
-        work_dir: The working directory, which is writable. It must exist.
-        writable: Additional directories that the program may write to, such as a directory for sockets. They must
-            exist.
-        readable: Files and directories that the program may read, including any secrets in them, in addition to those
-            of the system and this Python installation.
+        work_dir: The working directory, which must exist and is writable.
+        writable: Additional existing directories that the program may write to, such as a directory for sockets.
+        readable: Additional files and directories that the program may read, including any secrets in them. The files
+            of the system and this Python installation are always readable.
         env: The program's complete environment.
         limits: The program's limits.
         network: True if the program may use the network.
@@ -173,9 +172,9 @@ class ProgramSandbox(Sandbox):
     def command(self, program: Program) -> list[str]:
         """Return a command that runs a program in the sandbox.
 
-        Start the command in `program.work_dir` with `program.env` as its environment. The command's input, output and
-        exit code are those of the program. All of the program's processes are terminated when the command ends, even if
-        it is killed by SIGKILL, or when the command's parent process ends.
+        Start the command in `program.work_dir` with `program.env` as its environment. The command has the same input,
+        output and exit code as the program. All of the program's processes are terminated when the command ends, even
+        if it is killed by SIGKILL, or when the command's parent process ends.
 
         Raises:
             SandboxError: The sandbox does not work on this machine, or cannot run this program.

@@ -90,7 +90,7 @@ class Secrets:
         return True
 
     def include(self, component: object) -> None:
-        """Also hide a component's secrets, for example those of an agent that joins a run.
+        """Also hide the secrets of a component, such as an agent that joins a run.
 
         Repeated calls have no effect.
         """
@@ -230,7 +230,7 @@ class Secrets:
         return _part_of(text, 0, len(text), spans) if spans else text
 
     def find(self, text: str, *, any_case: bool = False) -> list[tuple[int, int, str]]:
-        """Return the positions of secrets in the text, with their placeholders. They are in order and do not overlap.
+        """Return the positions of secrets in the text with their placeholders, in order and without overlaps.
 
         Args:
             text: Any text.
@@ -342,7 +342,7 @@ class HideInLogs(logging.Filter):
         self._secrets = secrets
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Hide secrets in the record, for this handler and all later ones. Records are never dropped."""
+        """Hide secrets in the record, for this handler and all later handlers. Records are never dropped."""
         text = record.getMessage()
         trace = record.exc_text or (_FORMATTER.formatException(record.exc_info) if record.exc_info else "")
         hidden, hidden_trace = self._secrets.hide(text), self._secrets.hide(trace)

@@ -1,4 +1,4 @@
-"""A scripted model for testing code that uses models. It follows the protocol and needs no network."""
+"""A scripted model for testing code that uses models. The model follows the protocol and needs no network."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ class StandIn(BaseTool):
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """Load the underlying tool, and return the tool to call. That may be the proxy itself."""
+        """Load the underlying tool and return the tool to call, which may be the proxy itself."""
 
     @abstractmethod
     def claims(self) -> Safety:

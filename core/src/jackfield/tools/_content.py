@@ -36,7 +36,7 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
     """Limit the total size of the content items. Every item counts as at least one character.
 
     Text that does not fit is truncated, and media that do not fit are replaced with notes. If there are too many items,
-    only the first ones are kept.
+    only the first items are kept.
     """
     if isinstance(content, str):
         return cut_text(writable(content), max_chars)
@@ -58,7 +58,7 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
 
 
 def writable(text: str) -> str:
-    """Replace lone surrogates. They occur in file names and broken escapes, and cannot be encoded as UTF-8."""
+    """Replace lone surrogates, which occur in file names and broken escapes and cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -130,8 +130,8 @@ class ToolExecutor:
             calls: The calls.
             approve: A function that replaces the executor's own.
             answers: Earlier decisions about these calls, keyed by call id.
-            in_doubt: The ids of calls that may have been made before. Such a call is repeated only if a person approves
-                it, or if its tool is `read_only`, `idempotent` or `resumable`.
+            in_doubt: The ids of calls that may have been made before. A call in doubt is only repeated if a person
+                approves it, or if its tool is `read_only`, `idempotent` or `resumable`.
         """
         approve = approve or self.approve
         checked: list[CheckedCall] = []

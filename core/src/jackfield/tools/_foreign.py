@@ -1,4 +1,4 @@
-"""Run foreign code in isolation and with a time limit. Its errors do not stop the run or the event loop."""
+"""Run foreign code with a time limit, isolating the run and the event loop from its errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def run_tool(
         tool: The tool.
         arguments: The validated arguments.
         context: The context of the call.
-        on_begin: A function to call right before the tool. It may run in the worker thread.
+        on_begin: A function to call right before the tool, possibly in the worker thread.
 
     Raises:
         ToolServiceError: The tool returned a generator that yields unsupported values or ends without a result.

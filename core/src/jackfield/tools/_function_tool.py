@@ -113,7 +113,7 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 
 
 class _Decorator(Protocol):
-    """The decorator that `tool(…)` returns. It turns a function into a tool, and returns a class unchanged."""
+    """The decorator that `tool(…)` returns. Functions become tools, and classes are returned as they are."""
 
     @overload  # a class is also a callable, and the first match wins
     def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
@@ -143,7 +143,7 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
             docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: See
             `BaseTool`.
-        file_access: True to include the conversation's files in the `ToolContext`. This is the default for functions.
+        file_access: True to include the conversation's files in the `ToolContext`. Defaults to True for functions.
 
     Raises:
         ConfigError: A parameter's type is missing or cannot be resolved, the function has no docstring, or `function`

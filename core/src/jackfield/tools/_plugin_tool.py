@@ -1,6 +1,6 @@
 """Lazy proxy for a plugin's tool. The model sees the descriptor; the module is imported before the first call.
 
-Until then, the class's attributes are unknown, so the tool is loaded before its `safety` is checked for a call.
+Before a tool is loaded, its class's attributes are unknown, so loading precedes the `safety` check for a call.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     Raises:
         PluginError: The tool, or a component named in its settings, is not installed, or its descriptor cannot be
             loaded.
-        ConfigError: The tool's settings are not valid. They are only checked here if they may name other components.
+        ConfigError: The tool's settings are not valid. This check only happens here if the settings may name other
+            components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))

@@ -1,4 +1,4 @@
-"""Report the progress of tools whose `call` is a generator. Such generators yield progress texts, then the result."""
+"""Report the progress of tools whose `call` is a generator that yields progress texts and then the result."""
 
 from __future__ import annotations
 

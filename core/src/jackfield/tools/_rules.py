@@ -45,9 +45,9 @@ class CallRules:
     """An agent's rules about tool calls.
 
     Attributes:
-        ask: The calls that need approval: calls to tools with `needs_approval` (`marked`), all calls (`ask`), all calls
-            except to read-only tools without `needs_approval` (`read_only`), or all calls except to tools in `allow`
-            (`allow_listed`).
+        ask: The calls that need approval: calls to tools with `needs_approval` (`marked`), all calls (`ask`), all
+            except calls to read-only tools without `needs_approval` (`read_only`), or all except calls to tools in
+            `allow` (`allow_listed`).
         allow: Patterns of tool names.
         forbid: Forbidden effects. Calls to tools with any of these effects are never made.
         outer: The parent agent's rules, which apply as well.
@@ -59,7 +59,7 @@ class CallRules:
     outer: CallRules | None = None
 
     def within(self, outer: CallRules) -> CallRules:
-        """Return these rules combined with those of a parent agent. The stricter rule wins."""
+        """Return these rules combined with a parent agent's rules. The stricter rule wins."""
         return replace(self, forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
 
     @property

@@ -1,4 +1,4 @@
-"""Tools that depend on the run. They are created when the run starts, and again when they change."""
+"""Tools that depend on the run, which are created when the run starts and again when they change."""
 
 from __future__ import annotations
 

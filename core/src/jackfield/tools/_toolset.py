@@ -54,7 +54,7 @@ class Toolset(Configured, ABC):
     """Base class for toolsets.
 
     Toolsets are created together with their agent, so creating a toolset must be cheap and must not open resources. Use
-    `context.resources.get` to open resources for a run. They are closed when the run ends.
+    `context.resources.get` to open resources for a run. These resources are closed when the run ends.
 
     Args:
         cfg, settings: The toolset's settings; see `Configured`.

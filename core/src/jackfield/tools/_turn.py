@@ -24,7 +24,7 @@ class Turn:
     A call starts right after its `ToolStarted` event has been yielded, so that event is always the call's first.
 
     Args:
-        make: A function that makes a call. Its last argument is the start time (`time.perf_counter`).
+        make: A function that makes a call. The last argument is the start time (`time.perf_counter`).
         failed: A function that takes a call, the error that it raised and the elapsed seconds, and returns the call's
             result.
         refusal: A function that returns the result of a call that must not start any more, or None if the call may

@@ -14,7 +14,7 @@ WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
 
 
 class Workspace:
-    """The directory for files written by tools. It is created on first use.
+    """The directory for files written by tools, created on first use.
 
     Args:
         root: The directory. Defaults to `$JACKFIELD_WORKSPACE`, or to `workspace` in the working directory.
