@@ -88,7 +88,7 @@ def __dir__() -> list[str]:
 
 
 def _raise_for(name: str) -> NoReturn:
-    """Raise ImportError for a name that has moved, or AttributeError for an unknown name."""
+    """Raise ImportError for a name that another package provides, or AttributeError for an unknown name."""
     if name[:1] != "_":
         from importlib.util import find_spec
 

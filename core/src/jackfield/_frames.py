@@ -9,7 +9,7 @@ from typing import Self
 
 
 class ForgetLocals:
-    """Context manager that removes local variables from the tracebacks of errors raised inside it. Also works async.
+    """Context manager, sync or async, that removes local variables from the tracebacks of errors raised inside it.
 
     Frames that are still running, such as the frame with the `with` statement, cannot be cleared, so they are removed
     from the traceback. Inner frames remain, with their line numbers. Causes that were raised inside the context are

@@ -39,7 +39,7 @@ class RunResources:
     async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
         """Return the resource stored under `key`, calling `opener` on first use.
 
-        If several calls request a resource concurrently, it is opened only once.
+        If several calls request the same resource concurrently, it is opened only once.
 
         Raises:
             RuntimeError: The run has ended.

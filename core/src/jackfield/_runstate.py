@@ -1,4 +1,4 @@
-"""A run's state as a fold over its events. The loop, growing lists, results and resumption use it."""
+"""A run's state as a fold over its events, used by the loop, growing lists, results and resumption."""
 
 from __future__ import annotations
 

@@ -99,7 +99,10 @@ class Config(BaseModel):
             yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return the state without API keys and headers. Pass these to another process separately."""
+        """Return the state without API keys and headers.
+
+        To give another process the API keys and headers, pass them separately.
+        """
         state = super().__getstate__()
         values = {name: None if isinstance(value, SecretStr) else value for name, value in state["__dict__"].items()}
         if "extra_headers" in values:

@@ -56,7 +56,7 @@ class Contacts:
 
 @dataclass(frozen=True, slots=True)
 class ReachesOutside:
-    """Reads or writes a path outside the configuration file's folder."""
+    """Reads or writes a path outside the configuration file's directory."""
 
     setting: str
     path: str

@@ -52,7 +52,7 @@ else:
     class _Lenient(type):
         """Metaclass that collects unknown fields in `extra` so that plugins written for a newer core can load.
 
-        Type checkers do not know about this, so they still report misspelt fields to plugin authors.
+        Type checkers do not see the metaclass, so they still report misspelt fields to plugin authors.
         """
 
         def __call__(cls, **values):
@@ -223,7 +223,7 @@ class ParserSpec(ComponentSpec):
         media_types: Media types as in HTTP, such as `application/pdf`.
         magic: The byte sequences with which files of this type start.
         in_process_bytes: The size up to which files are parsed in the same process, which is faster. Only set this for
-            parsers whose time and memory stay proportional to the file size, whatever the content.
+            parsers whose time and memory never exceed a small multiple of the file size, regardless of the content.
         has_parts: True if documents may have `parts`, which other parsers read. Documents with parts are parsed again
             if the installed parsers change.
         part_extensions: The extensions of the parts if they are always the same. Documents with parts are then only

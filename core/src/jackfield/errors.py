@@ -287,7 +287,7 @@ class InDoubtError(ToolServiceError):
         agent: The agent that was interrupted.
         call_id: The tool call that ran the agent, or '' if an agent kind ran it without a call.
         place: The position in the run at which the agent was called.
-        question: The question to the agent.
+        question: The question that the agent was asked.
         is_refused: True if a person has denied the repetition.
     """
 

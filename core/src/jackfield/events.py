@@ -311,8 +311,8 @@ class ApprovalNeeded:
         calls: The calls as the model wrote them.
         call_ids: The ids of the calls, in the same order. To approve a call, pass `resume={call id: True}`.
         in_doubt: The ids of calls that were running when the program exited and may have taken effect.
-        agents: The agents that make the calls, in the same order, if any of them are subagents. The agent itself is '',
-            its subagents are called, for example, `helper`, and an agent called by `helper` is `helper/clerk`.
+        agents: The agents that make the calls, in the same order, if any of them are subagents. The value is '' for the
+            agent itself, `helper` for a subagent of that name, and `helper/clerk` for an agent that `helper` calls.
     """
 
     is_delta = False

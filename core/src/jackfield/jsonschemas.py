@@ -221,7 +221,10 @@ def _surely_fits(fits: Test, value: object) -> bool:
 
 
 def _compile_test(schema: object) -> Test | None:
-    """Compile a schema to a function that returns True only for valid values. If it uses rare keywords, return None."""
+    """Compile a schema to a function that returns True only for valid values.
+
+    Return None for schemas with rare keywords.
+    """
     try:
         return _test_of(schema)
     except (_UnknownKeywordError, RecursionError):
@@ -497,7 +500,7 @@ def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
     Args:
         schema: The dict.
         ignore_patterns: True to accept patterns that the `patterns` module cannot match. Use this if other code matches
-            them.
+            the patterns.
     """
     try:
         # The key is exact in types and values, so a cached result stays correct even if the dict changes later.

@@ -484,7 +484,7 @@ def _read_question(text: str) -> Message:
 
 
 def want_dicts(values: Messages) -> bool:
-    """Return True if `values` is a dict or a non-empty list of dicts. The caller then receives dicts in return."""
+    """Return True if `values` is a dict or a non-empty list of dicts. In that case, the caller receives dicts."""
     if not isinstance(values, _LISTS):
         if isinstance(values, str | Message | Mapping):
             return isinstance(values, Mapping)

@@ -88,7 +88,7 @@ def compile_pattern(text: str) -> Pattern:
 
     Raises:
         PatternError: The expression is not valid, is too large, or contains a backreference or any other lookaround. No
-            engine can match these in bounded time.
+            engine can match such expressions in bounded time.
     """
     from pydantic import StringConstraints, TypeAdapter
 
@@ -116,7 +116,7 @@ def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
     All parts apply to the start of the text, so each part can be matched separately. If `c` has alternatives or a
-    lookahead is repeated, this is not the case, and the pattern is not split.
+    lookahead is repeated, the parts cannot be matched separately, and the pattern is not split.
     """
     lookaheads, at = [], 1
     while text.startswith("^") and text.startswith(("(?=", "(?!"), at):

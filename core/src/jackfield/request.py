@@ -66,7 +66,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model accepts this kind of content, or if processors convert it to text, like files."""
+        """Return True if the model accepts this kind of content or, as with files, processors convert it to text."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 

@@ -169,7 +169,7 @@ class RunResult(Generic[T]):
             `ask([], history=result.history, resume={id: True})`.
         run_id: The run's id, as in its events, or '' if a model was asked without an agent.
         seconds: The run's duration in seconds.
-        path: The names of the agents that held the conversation, in order. More than one means that there were
+        path: The names of the agents that held the conversation, in order. More than one name means that there were
             hand-offs.
         usage_by_agent: The usage of each agent in the tree, keyed by name, with the cost if known.
         way: The strategy that made the model follow `output`: `native`, `tool` or `prompt`, or None if no `output` was

@@ -319,7 +319,10 @@ class HttpServer(Server):
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager for the application's lifetime. Use it for resources that need their own task."""
+        """Return a context manager for the application's lifetime.
+
+        Use the context for resources that need their own task.
+        """
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:

@@ -66,7 +66,7 @@ class Settings:
         enabled: Processors and observers that are active without being named in code: `processor.name` or
             `processor.distribution/name`. If there is an entry `tool.distribution/*`, names without a distribution also
             match the components that this distribution lists at run time.
-        order: Names of processors, outermost first. Used if nothing else determines the order.
+        order: Names of processors, outermost first, for use if nothing else determines the order.
         prefer: Maps `kind.name` to the preferred distribution for names that several distributions provide.
         safe: True to load no plugins at all.
         strict: True to treat any problem with a plugin as an error.
@@ -205,7 +205,7 @@ def load_settings(
 
 
 def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
-    """Read the project's file. Return None if it has no Jackfield settings.
+    """Read the project's file. Return None if the file has no Jackfield settings.
 
     Args:
         project_dir: The directory where the search starts. Defaults to the working directory.

@@ -71,8 +71,9 @@ class Store(Configured, ABC):
 
     One instance serves many runs, tasks, threads and event loops concurrently, and many processes may use the same
     data. At most one process *holds* a run: the process that created the run, or a process that took the hold later. A
-    hold ends with the run, or at the latest with the process. Neither a timeout nor a write is needed for that. Holds
-    are numbered in ascending order. A process whose hold is outdated has lost the run and can no longer change it.
+    hold ends with the run, or at the latest with the process. Ending a hold requires neither a timeout nor a write.
+    Holds are numbered in ascending order. A process whose hold is outdated has lost the run and can no longer change
+    it.
 
     Stores never interpret entries. The `jackfield-records` library writes and reads entries. The library's
     `RecordingStore` adds a `recorder` to this class.

@@ -319,8 +319,8 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     """Run a function as `in_worker` does, but only once for all concurrent callers with the same arguments.
 
     Use this for functions that open or load a resource on first use and then reuse it. Callers may be in different
-    event loops. The arguments must be hashable. Cancelling one caller does not affect the others. All callers get the
-    same error, and the next call tries again.
+    event loops. The arguments must be hashable. Cancelling one caller does not affect the others. If the function
+    fails, all callers get the same error, and the next call tries again.
     """
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
@@ -489,7 +489,7 @@ class _Workers:
         return problem or self._all_abandoned()
 
     def _start(self, count: int) -> JackfieldError | None:
-        """Start threads. Return an error if the machine cannot start any more."""
+        """Start threads. Return an error if the machine cannot start any more threads."""
         for _ in range(count):
             try:
                 threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Units of work. Observers wrap them in contexts and add headers to their HTTP requests."""
+"""Units of work. Observers wrap each unit in a context and add headers to its HTTP requests."""
 
 from __future__ import annotations
 

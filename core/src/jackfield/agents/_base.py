@@ -112,17 +112,17 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         limits: Limits that apply to each run.
         approve: A function that approves or denies each call that needs approval, a rule that selects those calls, or
             both: `{"ask": "read_only", "by": function}`. The function receives the exact call that will be made.
-            Returning True allows the call. Returning False denies it, as does an exception, whose text becomes the
-            reason. Any other value ends the run with an error. Without a function, the run pauses. The rules are
-            `"ask"` (all calls), `"read_only"` (all calls except those of read-only tools) and `{"allow": ["search_*"]}`
-            (all calls except those of matching tools). Without a rule, each tool determines whether its calls need
-            approval.
+            Returning True allows the call. Returning False denies the call. Raising an exception also denies the call,
+            with the exception's text as the reason. Any other value ends the run with an error. Without a function, the
+            run pauses. The rules are `"ask"` (all calls), `"read_only"` (all calls except those of read-only tools) and
+            `{"allow": ["search_*"]}` (all calls except those of matching tools). Without a rule, each tool determines
+            whether its calls need approval.
         forbid: Effects (`network`, `files`, `processes`) that the agent's tools must not have. Calls to tools with
             these effects are denied. The model, processors, observers, the store and searches of `files` are not
             restricted.
         extra_generate_cfg: Model options that override the model's own.
         tool_timeout_s: Default timeout for tools that do not set their own, in seconds.
-        workspace: The folder where the tools write files.
+        workspace: The directory where the tools write files.
         observers: Observers, or the names of installed observers, to notify of every event in addition to the enabled
             observers. Subagents notify their own observers.
         handoffs: Agents to which the model can hand the conversation over.
@@ -299,7 +299,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 history.
             resources: A holder for tool resources that should outlive the run. The caller must close it.
             resume: True to run the pending calls at the end of the conversation. Calls that need approval still require
-                it. To approve or deny calls, pass a mapping from call id to True, False or `Denial(reason)`.
+                approval. To approve or deny calls, pass a mapping from call id to True, False or `Denial(reason)`.
             approve: A function that replaces the agent's own `approve` for this run.
             ask: A function that answers questions raised during calls (`ToolContext.ask`) if there is no `approve`. The
                 function returns a decision, or values for the question's form. Calls that need approval still pause the
@@ -311,7 +311,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema.
                 Answers that do not match are returned to the model with the validation errors.
             way: The strategy for making the model follow `output`; see `BaseChatModel.parse`. Defaults to the strictest
-                one that the model supports. `RunResult.way` reports the strategy used.
+                strategy that the model supports. `RunResult.way` reports the strategy used.
             attempts: The maximum number of attempts to get an answer that matches `output`.
             parent: The parent run, which waits for this one. The parent's limits apply to both runs; see `run_below`.
             session: The run's conversation in the agent's store.
@@ -320,8 +320,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             options: Additional options that the agent kind declares in `run_options`.
 
         Raises:
-            ConfigError: The agent kind does not support an option, its value or `way`. Or `config` contains an unknown
-                option, or `output` is neither a type nor a JSON Schema.
+            ConfigError: The agent kind does not support an option, its value or `way`, an option in `config` is
+                unknown, or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: No answer matched `output`.
             StoreError: The run cannot be recorded, has no record to resume from, or is locked by another process.
             JackfieldError: The run failed. The last event was `RunFailed`.
@@ -503,7 +503,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Run the agent and stream the growing response. Each item contains the entire response so far.
 
         Items are dicts if the messages are dicts, and the last one has a `stop_reason`. Options are the same as for
-        `astream`. If the consumer is slower than the run, it receives fewer, longer items. Leaving the loop early
+        `astream`. A consumer that is slower than the run receives fewer, longer items. Leaving the loop early
         cancels the run. To also wait until the run has closed its resources, call `close` or use a `with` block.
         """
         self._check_options(options)  # fail now, not when the first item is requested
@@ -533,7 +533,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
         The agent's events appear in the calling agent's run, one level deeper. The agent's usage counts against the
         limits of both agents, except for the limit on turns. The calling agent's `approve` function approves or denies
-        its calls. Without `approve`, calls that need approval pause the entire run if it is recorded.
+        the agent's calls. Without `approve`, calls that need approval pause the entire run if it is recorded.
 
         Args:
             name, description: The tool's name and description. Default to the agent's own.
@@ -555,7 +555,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         token_file: str | PathLike[str] | None = None,
         open_browser: bool = True,
     ) -> None:
-        """Serve a web page for chatting with the agent. Stop it with Ctrl-C, or by interrupting the notebook cell.
+        """Serve a web page for chatting with the agent.
+
+        Stop the server with Ctrl-C, or by interrupting the notebook cell.
 
         Args:
             address: The address to listen on. An address that other machines can reach requires a `token_file`.

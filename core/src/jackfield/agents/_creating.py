@@ -28,8 +28,8 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 class CreateOptions(AgentOptions, total=False):
     """Options for `create_agent`: the options common to all agents, and the fields of `AgentConfig`.
 
-    Some kinds have more options. To have them type-checked, use the class directly: `from jackfield_assistant import
-    Assistant`.
+    Some kinds have more options. To have additional options type-checked, use the class directly:
+    `from jackfield_assistant import Assistant`.
     """
 
     function_list: Iterable[ToolEntry] | None

@@ -154,7 +154,7 @@ class Loop:
         return await self._plan(run, state, action.calls) if isinstance(action, RunTools) else action
 
     async def _plan(self, run: Run, state: _LoopState, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
-        """Plan the calls. If a call awaits approval, pause the run. If a parent's limit is reached, end it."""
+        """Plan the calls. Pause the run if a call awaits approval, and end the run if a parent's limit is reached."""
         is_fresh = state.spent.turns > run.start.spent.turns  # earlier decisions do not concern these calls
         work = self.executor.plan(
             calls,
@@ -323,9 +323,9 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
 
 
 def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
-    """Return results for calls that are still pending when a run stops.
+    """Return results for calls that are pending when a run stops.
 
-    If they may have started, the outcome is unknown.
+    Calls that may have started have an unknown outcome.
     """
     before = run.start.in_doubt if state.spent.turns == run.start.spent.turns else frozenset()
     return [
@@ -335,7 +335,7 @@ def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
 
 
 async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, or raise `Interrupted` if the run is cancelled or its time is up."""
+    """Await `work`, or raise `Interrupted` if the run is cancelled or reaches its time limit."""
     if run.ends_at is None and run.cancel is None:
         return await work
 

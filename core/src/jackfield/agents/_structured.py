@@ -102,7 +102,7 @@ class _Attempt:
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
-        """Yield all events except the last one, and store that in `end`."""
+        """Yield all events except the last. Store the last event in `end`."""
         async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -132,7 +132,7 @@ def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
 def _problem(form: Form[T], end: RunFinished) -> str:
     """Return the reason why a finished run's answer does not match the format.
 
-    If it matches or there is no answer yet, return ''.
+    Return '' if the answer matches or there is no answer yet.
     """
     if end.stop_reason not in ("finished", "empty_reply"):
         return ""

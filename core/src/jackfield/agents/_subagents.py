@@ -41,7 +41,7 @@ def run_below(
 
     Raises:
         ToolServiceError: The agent is already part of this chain of runs and would call itself endlessly, or its calls
-            need approval. If they need approval, a recorded parent run pauses as well.
+            need approval. If the calls need approval, a recorded parent run pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:

@@ -16,7 +16,7 @@ _LAST_COLUMN = 20  # a narrower last column is hard to read
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in aligned columns below a heading.
 
-    On a narrow terminal, the last column is wrapped. If there is no room for it, entire rows are wrapped.
+    On a narrow terminal, the last column is wrapped. If there is no room for that column, entire rows are wrapped.
     """
     if not rows:
         return

@@ -92,7 +92,7 @@ class _Mender:
         self._next = next(self._tokens)
 
     def only_value(self) -> object:
-        """Read one value. Only words and closing brackets may follow it."""
+        """Read one value. Only words and closing brackets may follow the value."""
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):

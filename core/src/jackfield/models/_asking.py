@@ -1,4 +1,4 @@
-"""Methods that call a model and return a single result. All of them are built on `acomplete`."""
+"""Methods that call a model and return a single result. All methods are built on `acomplete`."""
 
 from __future__ import annotations
 

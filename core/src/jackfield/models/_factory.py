@@ -34,10 +34,10 @@ def get_chat_model(
     Args:
         cfg: `"backend:model"`, or a dict or `LLMConfig` with `model` and `model_type` (the backend). A model object is
             returned unchanged. Without `model_type`, the backend is inferred from a setting that only one known backend
-            has (`azure_endpoint`). Failing that, it is inferred from a server address (Chat Completions) or the model
-            name (`qwen-plus`).
-        processors: The model's processors: objects, names, or dicts of `name` and settings. Unless `add` is True, they
-            replace all others, including retries.
+            has (`azure_endpoint`). Otherwise, the backend is inferred from a server address (Chat Completions) or the
+            model name (`qwen-plus`).
+        processors: The model's processors: objects, names, or dicts of `name` and settings. Unless `add` is True,
+            `processors` replaces all others, including retries.
         add: True to add `processors` to the model's other processors. False to replace the others.
         host: The plugin host that resolves names. Defaults to the installed plugins.
 

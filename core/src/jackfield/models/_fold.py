@@ -1,4 +1,4 @@
-"""Assemble an answer's events into messages. The time is linear in the answer's length."""
+"""Assemble an answer's events into messages in linear time."""
 
 from __future__ import annotations
 
@@ -178,7 +178,10 @@ class Fold:
 
 
 class _Reading(AbstractContextManager[None]):
-    """The context manager returned by `Fold.reading_from`. A generator would be several times slower."""
+    """The context manager returned by `Fold.reading_from`.
+
+    A generator-based context manager would be several times slower.
+    """
 
     __slots__ = ("_fold", "_model")
 

@@ -1,4 +1,4 @@
-"""Retry failed requests that may succeed later. The error's class decides this, never its text."""
+"""Retry failed requests that may succeed later. Retries depend on the error's class, never on its text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wait_before_retry(
     """Return the number of seconds to wait before the next attempt, or None to give up.
 
     The wait is chosen at random between half of an upper bound and the bound itself. The bound starts at half a second
-    and doubles with each attempt, up to one minute. If the server requests a wait, that is the minimum. Otherwise, the
+    and doubles with each attempt, up to one minute. A wait that the server requests is the minimum. Otherwise, the
     minimum after a rate limit error is two seconds. If the server requests more than `max_delay_s`, there is no retry,
     and a note on the error explains why.
 

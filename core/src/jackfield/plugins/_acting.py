@@ -26,7 +26,8 @@ def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row
         named: The components named in code, which replace defaults with the same name.
 
     Raises:
-        PluginError: An enabled component cannot be used. Runs do not start without it, because it may protect the user.
+        PluginError: An enabled component cannot be used. Runs do not start without the component, because it may
+            protect the user.
     """
     enabled = [row for row in host.enabled(kind) if row not in named]
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]

@@ -200,7 +200,7 @@ class PluginHost:
         return described
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and query a source. Return the components of one kind, or of all kinds, that it provides.
+        """Load and query a source. Return the source's components of one kind or of all kinds.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -257,7 +257,7 @@ class PluginHost:
         return component
 
     def narrowed_to(self, row: Row) -> PluginHost:
-        """Return the host to pass to a component: this host, or a copy with only the secrets that it declares.
+        """Return the host to pass to a component: this host, or a copy limited to the component's declared secrets.
 
         Components from other distributions that use the name of one of Jackfield's components get the restricted host,
         because users expect Jackfield's component under that name.

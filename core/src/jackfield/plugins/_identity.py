@@ -27,7 +27,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 class _Origin(NamedTuple):
     """A file that an import would run.
 
-    `relative` is its path within `folder`, a directory on the module search path.
+    `relative` is the file's path within `folder`, a directory on the module search path.
     """
 
     path: str

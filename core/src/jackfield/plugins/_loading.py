@@ -1,4 +1,4 @@
-"""Import plugins: first a component's light module, then its class. Each is imported at most once."""
+"""Import plugins: first a component's light module, then its class. Each module is imported at most once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Loader:
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and query a source. Return the components of one kind, or of all kinds, that it provides.
+        """Load and query a source. Return the source's components of one kind or of all kinds.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.

@@ -1,7 +1,8 @@
 """Plugins without a distribution: modules and objects registered in code, and local files named in settings.
 
-In place of a distribution name, they have a name that no distribution can have, such as `my-tools@code` or
-`my-tools@project`, so neither kind can impersonate the other. Otherwise, they are treated like installed plugins.
+In place of a distribution name, such plugins have a name that no distribution can have, such as `my-tools@code` or
+`my-tools@project`, so neither kind can impersonate the other. Otherwise, such plugins are treated like installed
+plugins.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _name_in_code(plugin: object, name: str) -> str:
 
 
 def row_of_local(file: LocalFile) -> Row:
-    """Return a row that represents all components of a local file. Only the file itself can list them."""
+    """Return a row that represents all components of a local file. Only the file itself can list its components."""
     import hashlib  # local files are rare
 
     # The content is part of the name, so a changed file is a new module, and components of the old one keep working.

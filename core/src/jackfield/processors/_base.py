@@ -48,7 +48,7 @@ class Processor(Configured, ABC):
 
     @abstractmethod
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Handle the request. Usually, change it, pass it to `call_next`, and yield the resulting events."""
+        """Handle the request. Usually, change the request, pass it to `call_next`, and yield the resulting events."""
 
     async def aclose(self) -> None:
         """Close all resources that calls opened. A later call reopens them."""
@@ -182,7 +182,7 @@ def _misfit(processor: Processor, method: str, result: object, duty: str) -> Bro
 
 
 def _place(processor: Processor, spec: ProcessorSpec) -> None:
-    """Set on the instance the attributes that other processors define on their class."""
+    """Set instance attributes that other processors define on their class."""
     vars(processor).update(name=spec.name, phase=spec.phase, after=spec.after, before=spec.before)
 
 

@@ -1,4 +1,4 @@
-"""Sort processors by phase, then by `after` and `before`, then by name. A list of names overrides all of these."""
+"""Sort processors by phase, then by `after` and `before`, then by name. A list of names overrides this order."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
 
 @lru_cache(maxsize=256)
 def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
-    """Return regular expressions for text with `*` and `?`. The text matches if any of them does."""
+    """Return regular expressions for text with `*` and `?`. A value matches if any of the expressions match."""
     plain = text.replace("\\", "/") if is_path else text
     plain = plain.replace("[", "[[]")  # brackets are not wildcards
     ways = [plain, f"*/{plain}", f"*{PART_SEPARATOR}{plain}"] if is_path and not plain.startswith("/") else [plain]

@@ -32,7 +32,7 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
 
 
 def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
-    """Return an id for each call: the call's own id, or a new id if it is missing or already used by an earlier call."""
+    """Return an id for each call: the call's own id, or a new id if it is missing or used by an earlier call."""
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     own: dict[str, None] = {}
     for one in given:

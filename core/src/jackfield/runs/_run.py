@@ -109,7 +109,7 @@ class AgentLike(Protocol[DepsIn_contra]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """The state of a run before a turn. Model options can depend on it.
+    """The state of a run before a turn, on which model options can depend.
 
     Attributes:
         turn: The number of the turn, starting at 1.
@@ -162,7 +162,7 @@ class Part:
         agent: The agent's name.
         by_handoff: True if another agent's model handed over to this agent, False if it was this agent's turn anyway.
         start: The agent's progress: its messages, the number of its turns, and the calls in doubt.
-        answers: Decisions about pending calls, keyed by call id. Only the last part has any.
+        answers: Decisions about pending calls, keyed by call id. Only the last part has decisions.
     """
 
     agent: str
@@ -233,7 +233,7 @@ class Record(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """The total usage of all nested runs below a run. All parts of the run share it."""
+    """The total usage of all nested runs below a run, shared by all parts of the run."""
 
     spent: Spent = Spent()  # noqa: RUF009 - frozen, and sums never return it or its usage
 
@@ -246,7 +246,7 @@ class Run:
         id: The run's id.
         agent: The agent that runs.
         messages: The run's initial messages: the caller's messages, plus the agent's system message.
-        asked: Only the caller's messages. Another agent would start from these.
+        asked: Only the caller's messages. Another agent would start from these messages.
         lang: The language for text that the agent adds.
         limits: The run's limits.
         config: Model options from the agent and the caller, which override the model's own.
@@ -262,7 +262,7 @@ class Run:
         options: Options specific to the agent kind.
         parent: The parent run, which waits for this one, or None if the caller started the run.
         path: The agents that held the conversation earlier in this run.
-        start: The run's initial state. For a new run, this is empty except for the usage so far.
+        start: The run's initial state. A new run's initial state is empty except for the usage so far.
         later_parts: The parts of other agents in an interrupted run, in order. `run_as` takes the next one.
         context: The context for the run's tools.
         toolbox: The tools created for this run, to pass to `make_loop`, or None if the agent has no such tools.
@@ -431,7 +431,7 @@ class ParentRun(CallingRun):
         return other
 
     def claim_handoff(self, name: str) -> str:
-        """Choose the agent that takes over after this turn, unless another call has already chosen one.
+        """Choose the agent that takes over after this turn, unless another call has already chosen an agent.
 
         Returns:
             The agent that another call in the turn has already chosen, or ''.

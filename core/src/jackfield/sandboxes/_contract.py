@@ -37,8 +37,8 @@ class Limits:
     """Limits for a program. None means unlimited.
 
     Attributes:
-        memory_bytes: The maximum address space of each process. If the sandbox covers `total_memory`, this is also the
-            limit for the total memory of all processes, including in-memory files and kernel buffers.
+        memory_bytes: The maximum address space of each process. If the sandbox covers `total_memory`, `memory_bytes`
+            also limits the total memory of all processes, including in-memory files and kernel buffers.
         cpu_s: The maximum CPU time of each process, in seconds.
         processes: The maximum total number of processes and threads at any time.
         file_bytes: The maximum size of each file that the program writes.
@@ -263,7 +263,7 @@ async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 
 async def _end_process(process: asyncio.subprocess.Process) -> None:
-    """Stop a running process. First ask it to clean up, then kill it."""
+    """Stop a running process: ask it to clean up first, then kill it."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

@@ -45,7 +45,7 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 class ScriptedModel(BaseChatModel):
     """Model that answers with the steps of a script, in order.
 
-    If a step contains an exception, it is raised at that point.
+    An exception in a step is raised when the model reaches that step.
 
     Args:
         script: The events of each answer, or a function from the request to the events.

@@ -89,7 +89,7 @@ class ToolContext(Generic[Deps]):
         run_id, call_id: The run's id and the call's id, or '' outside of a run.
         agent: The name of the agent that makes the call.
         messages: The conversation so far.
-        files: Paths or URLs of files from the conversation and the agent. Trust them only as far as their source.
+        files: Paths or URLs of files from the conversation and the agent. Trust each file only as far as its source.
         lang: The language of the conversation.
         workspace: The directory where tools may write files. Use `workspace` to resolve file names that come from a
             model.

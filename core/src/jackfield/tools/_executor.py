@@ -128,7 +128,7 @@ class ToolExecutor:
 
         Args:
             calls: The calls.
-            approve: A function that replaces the executor's own.
+            approve: A function that replaces the executor's own approval function.
             answers: Earlier decisions about these calls, keyed by call id.
             in_doubt: The ids of calls that may have been made before. A call in doubt is only repeated if a person
                 approves it, or if its tool is `read_only`, `idempotent` or `resumable`.
@@ -208,8 +208,8 @@ class ToolExecutor:
         Args:
             plan: The plan for the calls of one turn.
             context: The run's context.
-            left: A list that receives the missing results when the generator is closed. If a call has ended by then,
-                its result is the real one. Otherwise, the result says whether the call had started.
+            left: A list that receives the missing results when the generator is closed. For a call that has ended by
+                then, the list receives the actual result. Otherwise, the result says whether the call had started.
         """
         turn = self._open_turn(plan, context)
         ended: set[int] = set()

@@ -114,7 +114,7 @@ def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _is_ctrl_c(error: BaseException) -> bool:
-    """Return True if the error may be the user's Ctrl-C. Only the main thread receives that."""
+    """Return True if the error may be the user's Ctrl-C. Only the main thread receives Ctrl-C."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 

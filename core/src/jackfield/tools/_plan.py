@@ -94,7 +94,7 @@ class CallPlan:
     Attributes:
         calls: All calls, in order.
         waiting: The calls that a person must approve or deny before the turn can continue. If any of these calls are in
-            doubt, only the calls in doubt.
+            doubt, only the calls in doubt are included.
         doubtful: The ids of waiting calls that may have been made before and that the run must not repeat by itself.
         approve: The function that approves or denies calls that need approval, or None.
         answers: Earlier decisions, keyed by call id.

@@ -60,7 +60,7 @@ class PluginTool(StandIn):
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """Return the descriptor's attributes, or the stricter of these and the class's attributes once it is loaded."""
+        """Return the descriptor's attributes. Once the class is loaded, stricter values from the class apply."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
@@ -87,7 +87,7 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     Raises:
         PluginError: The tool, or a component named in its settings, is not installed, or its descriptor cannot be
             loaded.
-        ConfigError: The tool's settings are not valid. This check only happens here if the settings may name other
+        ConfigError: The tool's settings are not valid. Settings are only validated here if they may name other
             components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)

@@ -48,7 +48,10 @@ async def run_generator(output: Any, name: str, context: ToolContext) -> object:
 
 
 async def _run_plain(generator: Generator[Any, Any, object], receive: Callable[[object], None]) -> object:
-    """Run a plain generator in a worker thread and return its value. Cancellation closes it at the next yield."""
+    """Run a plain generator in a worker thread and return its value.
+
+    Cancellation closes the generator at the next yield.
+    """
     is_cancelled = False
 
     def work() -> object:

@@ -1,4 +1,4 @@
-"""Safety attributes of tools. Descriptor, class, instance and settings can set them, and the strictest value wins."""
+"""Safety attributes of tools, set in the descriptor, class, instance or settings. The strictest value wins."""
 
 from __future__ import annotations
 
@@ -122,7 +122,10 @@ CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
 
 @dataclass(frozen=True, slots=True)
 class SafetySettings:
-    """A user's safety settings for a tool. Except for `approval="never"`, they can only make the tool stricter."""
+    """A user's safety settings for a tool.
+
+    Except for `approval="never"`, such settings can only make the tool stricter.
+    """
 
     claims: Safety = Safety()
     approval: Approval | None = None

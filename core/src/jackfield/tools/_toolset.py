@@ -138,7 +138,7 @@ class _FunctionToolset(Toolset):
         self._function = function
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """Call the function. Unless it is async, it runs in a worker thread."""
+        """Call the function. A plain function runs in a worker thread."""
         is_async = inspect.iscoroutinefunction(self._function)
         tools: Any = self._function(context) if is_async else await sync.in_worker(self._function, context)
         return cast("Sequence[ToolEntry]", await tools if inspect.isawaitable(tools) else tools)
