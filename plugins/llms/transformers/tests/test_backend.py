@@ -7,6 +7,7 @@ import gc
 import json
 import shutil
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from jackfield.messages import ASSISTANT, FUNCTION, SYSTEM, USER, Message, Model
 from jackfield.models import BaseChatModel, fold
 from jackfield_testkit.forks import output_of
 from jackfield_transformers.loading import LoadedModel, can_sanitize
+from jackfield_transformers.prompt import template_messages
 
 Make = Callable[..., BaseChatModel]
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where does the cable go? 录音室 🙂"}]
@@ -172,6 +174,27 @@ def test_a_special_token_can_be_a_stop_text(model: BaseChatModel) -> None:
     assert (answer.finish_reason, answer.usage.completion_tokens) == ("stop", 1)
 
 
+def test_a_stop_text_that_is_no_token_does_not_end_answers_at_the_unknown_token(model: BaseChatModel) -> None:
+    found = loaded(model)
+    token = found.tokenizer.convert_tokens_to_ids("<|im_start|>")
+
+    def prefer(*arguments: Any) -> Any:
+        scores = arguments[-1].clone()
+        scores[..., token] = torch.inf
+        return scores
+
+    import torch
+
+    hook = found.model.get_output_embeddings().register_forward_hook(prefer)
+    found.tokenizer.unk_token = "<|im_start|>"
+    try:
+        answer = ask(model, **GREEDY, stop=["never said"])
+    finally:
+        hook.remove()
+        found.tokenizer.unk_token = None
+    assert (answer.finish_reason, answer.usage.completion_tokens) == ("length", 24)
+
+
 @pytest.mark.parametrize("longest", [1, 7])
 def test_the_longest_answer_is_as_long_as_allowed(longest: int, model: BaseChatModel) -> None:
     answer = ask(model, max_tokens=longest)
@@ -182,6 +205,13 @@ def test_an_answer_ends_where_the_context_does(make: Make, qwen3: Path) -> None:
     narrow = make(qwen3, context_tokens=ask(make(qwen3), max_tokens=1).usage.prompt_tokens + 4)
     answer = ask(narrow, max_tokens=500)
     assert (answer.finish_reason, answer.usage.completion_tokens) == ("length", 4)
+
+
+def test_a_prompt_as_long_as_the_context_is_refused(make: Make, qwen3: Path) -> None:
+    tokens = ask(make(qwen3), max_tokens=1).usage.prompt_tokens
+    with pytest.raises(ContextLengthError, match=f"the prompt has {tokens} tokens, and .* takes {tokens} together"):
+        ask(make(qwen3, context_tokens=tokens))
+    assert ask(make(qwen3, context_tokens=tokens + 1)).usage.completion_tokens == 1
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_and_nothing_is_run(model: BaseChatModel) -> None:
@@ -290,9 +320,30 @@ def test_the_template_is_given_what_the_configuration_and_the_call_say(make: Mak
     assert ask(configured, extra_body={"enable_thinking": True}).usage.prompt_tokens == plain
     by_call = {"chat_template_kwargs": {"enable_thinking": False}}
     assert ask(make(qwen3), extra_body=by_call).usage.prompt_tokens == quick
+    assert ask(configured, extra_body={"chat_template_kwargs": None}).usage.prompt_tokens == quick
+    assert ask(make(qwen3), extra_body={**by_call, "enable_thinking": True}).usage.prompt_tokens == plain
+    # What this backend passes itself cannot be replaced.
+    own = {"tokenize": False, "return_dict": False, "add_generation_prompt": False, "chat_template": "x"}
+    assert ask(make(qwen3, chat_template_kwargs=own)).usage.prompt_tokens == plain
 
 
-OPENED = "{% for message in messages %}{{ message.content }}{% endfor %}<think>\n"
+def test_the_effort_of_a_call_reaches_the_template_and_its_own_variables_take_precedence(
+    make: Make, qwen3: Path
+) -> None:
+    template = "{{ 'word ' * {'low': 1, 'medium': 2, 'high': 3}[reasoning_effort] }}"
+
+    def words(configured: str, **config: Any) -> int:
+        model = make(qwen3, chat_template=template, chat_template_kwargs={"reasoning_effort": configured})
+        return ask(model, **config).usage.prompt_tokens
+
+    one, two, three = words("low"), words("medium"), words("high")
+    assert one < two < three
+    assert words("low", reasoning_effort="high") == three
+    by_call = {"chat_template_kwargs": {"reasoning_effort": "medium"}}
+    assert words("low", reasoning_effort="high", extra_body=by_call) == two
+
+
+OPENED = "{% for message in messages %}{{ message.content }}{% endfor %}<think>{{ '\\n' }}"
 
 
 def test_an_answer_whose_thought_the_template_opened_begins_with_reasoning(make: Make, qwen3: Path) -> None:
@@ -300,6 +351,12 @@ def test_an_answer_whose_thought_the_template_opened_begins_with_reasoning(make:
     (message,) = ask(make(qwen3, chat_template=OPENED, reasoning=True), **GREEDY).messages
     assert plain
     assert (message.content, message.reasoning_content) == ("", plain.lstrip("\n"))
+
+
+def test_a_thought_that_ends_in_the_prompt_is_not_continued(make: Make, qwen3: Path) -> None:
+    closed = make(qwen3, chat_template=f"{OPENED}</think>", reasoning=True)
+    plain = make(qwen3, chat_template=f"{OPENED}</think>", reasoning=False)
+    assert ask(closed, **GREEDY).get_content() == ask(plain, **GREEDY).get_content() != ""
 
 
 @pytest.mark.parametrize(("reasoning", "in_text"), [(None, True), (True, True), (False, False)])
@@ -332,6 +389,23 @@ def test_an_answer_that_stands_last_is_continued(model: BaseChatModel, qwen3: Pa
     begun = [*ASKED, {"role": "assistant", "content": "It goes"}]
     wanted = prompt_tokens(qwen3, begun, add_generation_prompt=False, continue_final_message=True)
     assert ask(model, begun).usage.prompt_tokens == wanted
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        Message(ASSISTANT, ""),
+        Message(ASSISTANT, "", reasoning_content="The cable"),
+        Message(ASSISTANT, "It goes", function_call={"name": "weather", "arguments": "{}"}),
+    ],
+    ids=["empty", "a thought", "a call"],
+)
+def test_an_answer_without_text_or_with_calls_is_followed_by_another(
+    last: Message, model: BaseChatModel, qwen3: Path
+) -> None:
+    history = [Message(USER, "Where?"), last]
+    wanted = prompt_tokens(qwen3, template_messages(history))
+    assert ask(model, history, fncall_prompt_type="native").usage.prompt_tokens == wanted
 
 
 def test_a_history_that_the_template_refuses_is_an_error_with_its_words(model: BaseChatModel) -> None:
@@ -446,8 +520,13 @@ def test_closing_lets_go_of_the_model_and_it_can_be_asked_again(make: Make, llam
     first = ask(model)
     network = weakref.ref(loaded(model).model)
     sync.run(model.aclose())
-    gc.collect()
-    assert network() is None
+    for _ in range(600):  # until the thread of the last call has ended
+        gc.collect()
+        if network() is None:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the model is kept")
     assert ask(model) == first
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import FUNCTION, USER, ContentItem, Message, ModelResponse
+from jackfield.messages import ASSISTANT, FUNCTION, USER, ContentItem, Message, ModelResponse
 from jackfield.models import BaseChatModel
+from jackfield_transformers.prompt import template_messages
 
 pytest.importorskip("PIL")
 Make = Callable[..., BaseChatModel]
@@ -94,6 +95,7 @@ def test_an_image_is_seen(llava: Path, make: Make, pictures: dict[str, Path]) ->
     inline = base64.b64encode(pictures["red"].read_bytes()).decode()
     assert ask(model, about(ContentItem(image=f"data:image/png;base64,{inline}"))) == red
     assert ask(model, about(ContentItem(image=pictures["red"].as_uri()))) == red
+    assert ask(model, about(ContentItem(image=f"DATA:image/png;base64,{inline}"))) == red
 
 
 def test_the_image_of_a_tools_result_is_seen_as_well(llava: Path, make: Make, pictures: dict[str, Path]) -> None:
@@ -104,6 +106,33 @@ def test_the_image_of_a_tools_result_is_seen_as_well(llava: Path, make: Make, pi
     assert ask(model, *texts[:2], seen).usage.prompt_tokens >= ask(model, *texts).usage.prompt_tokens + 4
 
 
+def test_a_damaged_image_and_one_of_too_many_pixels_are_refused(
+    llava: Path, make: Make, pictures: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import Image
+
+    model, seen = make(llava, images=True), about(ContentItem(image=str(pictures["red"])))
+    whole = pictures["red"].read_bytes()
+    pictures["red"].write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UnsupportedInputError, match=r"an image cannot be read \(OSError\)"):
+        ask(model, seen)
+    pictures["red"].write_bytes(whole)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(UnsupportedInputError, match=r"an image cannot be read \(DecompressionBombError\)"):
+        ask(model, seen)
+
+
+def test_an_empty_answer_at_the_end_is_followed_by_another(llava: Path, make: Make) -> None:
+    import transformers
+
+    history = [about(), Message(ASSISTANT, "")]
+    library: Any = transformers
+    wanted = library.AutoProcessor.from_pretrained(llava).apply_chat_template(
+        template_messages(history, in_parts=True), add_generation_prompt=True, tokenize=True, return_dict=True
+    )
+    assert ask(make(llava, images=True), *history).usage.prompt_tokens == len(wanted["input_ids"][0])
+
+
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -111,6 +140,7 @@ def test_the_image_of_a_tools_result_is_seen_as_well(llava: Path, make: Make, pi
         ("missing.png", "cannot be read"),
         ("data:image/png;base64,bm90IGFuIGltYWdl", "convert it to PNG or JPEG"),
         ("data:image/png;base64,x", "not valid base64"),
+        ("data:image/png,bm90IGFuIGltYWdl", "or a base64 data: URI"),
         (__file__, "should be an image"),
     ],
 )

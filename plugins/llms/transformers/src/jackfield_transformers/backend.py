@@ -173,10 +173,9 @@ class TransformersChat(BaseChatModel):
 
     def _reading(self, loaded: LoadedModel, request: ChatRequest, opens_thought: bool) -> Reading:
         # Special tokens have no text to search for.
-        special = set(loaded.tokenizer.all_special_ids)
-        as_tokens = {stop: loaded.tokenizer.convert_tokens_to_ids(stop) for stop in request.config.stop}
+        special = dict(zip(loaded.tokenizer.all_special_tokens, loaded.tokenizer.all_special_ids, strict=True))
         return Reading(
-            end_tokens=loaded.end_tokens | {token for token in as_tokens.values() if token in special},
+            end_tokens=loaded.end_tokens | {special[stop] for stop in request.config.stop if stop in special},
             stops=request.config.stop,
             thoughts=loaded.thinks,
             inside_thought=opens_thought or bool(request.config.thought_in_content),

@@ -95,8 +95,9 @@ def _template_options(request: ChatRequest, configured: dict[str, Any]) -> dict[
 
 
 def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
-    last = messages[-1]
-    return bool(last["role"] == ASSISTANT and last["content"] and "tool_calls" not in last)
+    role, content = messages[-1]["role"], messages[-1]["content"]
+    has_text = bool(content) if isinstance(content, str) else any(part.get("text") for part in content)
+    return role == ASSISTANT and has_text
 
 
 def _open_image(part: dict[str, Any]) -> dict[str, Any]:
@@ -104,12 +105,12 @@ def _open_image(part: dict[str, Any]) -> dict[str, Any]:
     if part["type"] != "image":
         return part
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
     except ImportError as error:
         raise ModelServiceError(f"{BACKEND}: images need Pillow: pip install pillow", backend=BACKEND) from error
     try:
         return {"type": "image", "image": Image.open(io.BytesIO(_read_image(part["image"]))).convert("RGB")}
-    except (UnidentifiedImageError, OSError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise UnsupportedInputError(
             f"{BACKEND}: an image cannot be read ({type(error).__name__}): convert it to PNG or JPEG", backend=BACKEND
         ) from error
