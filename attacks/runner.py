@@ -113,7 +113,7 @@ def _follow(worker: _Worker, tally: Tally, seed: str, tell: Callable[[Broken], N
                 return None
             case ["fell", str(why)]:
                 if current is None and worker.last is not None:
-                    return worker.last  # between two attempts: the work of the last one went wrong late
+                    return worker.last  # between two attempts, so the last one failed late
                 judge([why])
                 return current[0] if current else None
     return None
@@ -161,7 +161,7 @@ class _Worker:
                 yield ["fell", f"it hung: no end after {self.patience_s:g} s"]
                 return
             if time.monotonic() - looked < _LOOK_S:
-                continue  # looking at all processes takes longer than most attempts
+                continue  # examining all processes takes longer than most attempts
             looked = time.monotonic()
             if (used := self._used()) > self._memory:
                 yield ["fell", f"it took more than {self._memory >> 20} MB of memory ({used >> 20})"]

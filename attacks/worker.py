@@ -24,7 +24,7 @@ from attacks.kind import Attempt, Broke, Kind
 from jackfield import sync
 from jackfield.errors import JackfieldError
 
-MAX_THREADS = 300  # one bounded pool, a loop, and the servers of the attack
+MAX_THREADS = 300  # one bounded pool, a loop, and the attack's servers
 
 
 def kind_named(name: str) -> Kind:
@@ -44,7 +44,7 @@ def reasons_against(attempt: Attempt) -> list[str]:
             return [f"a {type(error).__name__} that says nothing"]
     except BaseException as error:
         return [f"a foreign exception: {_told(error)}"]
-    sync.run(asyncio.sleep(0))  # the next call works: if not, it hangs, and the watchdog says so
+    sync.run(asyncio.sleep(0))  # check that the next call works; if not, it hangs, and the watchdog reports it
     if threading.active_count() > MAX_THREADS:
         return [f"{threading.active_count()} threads are left"]
     return []
@@ -64,7 +64,7 @@ def stay_here() -> None:
     def here_only(host: Any, *args: Any, **kwargs: Any) -> Any:
         found = str(host or "")
         if isinstance(host, str):
-            host.encode("idna")  # which fails as it does in the real one
+            host.encode("idna")  # fails in the same way as the real function
         if found not in ("", "localhost") and not found.startswith(("127.", "::1")):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return look_up(host, *args, **kwargs)
@@ -89,7 +89,7 @@ def main(kind_name: str, seed: str, first: int, last: int, seconds: float) -> No
             tell("done", number, reasons_against(attempt))
             gc.collect(0)
         tell("end")
-    os._exit(0)  # whatever a broken attempt left behind must not be waited for
+    os._exit(0)  # do not wait for anything that a broken attempt left behind
 
 
 if __name__ == "__main__":

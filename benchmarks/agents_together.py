@@ -111,11 +111,11 @@ def parallel_parts() -> list[Row]:
                     parts = event.event.data["of"]
 
         async def ideal() -> None:
-            rounds = -(-parts // AT_ONCE) + 1  # the answer comes after the parts
+            rounds = -(-parts // AT_ONCE) + 1  # the answer follows the parts
             for _ in range(rounds):
                 await asyncio.sleep(ANSWER_S)
 
-        loop.run_until_complete(ours())  # what is parsed is kept
+        loop.run_until_complete(ours())  # parsed documents are cached
         took = in_turns(
             {"ours": lambda: loop.run_until_complete(ours()), "ideal": lambda: loop.run_until_complete(ideal())},
             rounds=5,

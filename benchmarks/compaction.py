@@ -14,7 +14,7 @@ from jackfield.messages import Message
 from jackfield.request import ChatRequest
 
 TURNS = 20
-SURE, COUNTED = 10_000_000, 6_000  # a context that is never reached, and one for which tokens must be counted
+SURE, COUNTED = 10_000_000, 6_000  # one context that is never filled, and one that requires counting tokens
 
 
 def checking(servers: Servers) -> list[Row]:

@@ -26,7 +26,7 @@ from jackfield_documents import chunk_document
 PEER = Path(__file__).with_name("peer_qwen_documents.py")
 ANSWER = "took_ms "
 TARGETS = {"pdf": "0.083", "html": "0.11", "docx": "0.25", "pptx": "0.25", "xlsx": "0.083"}
-_ROUNDS = {"pdf": 1, "xlsx": 1}  # Qwen-Agent takes a minute for each
+_ROUNDS = {"pdf": 1, "xlsx": 1}  # Qwen-Agent takes a minute per file
 
 
 def parsing(qwen_python: str | None) -> list[Row]:

@@ -27,7 +27,7 @@ def reading_a_folder() -> list[Row]:
     name = f"8 folder of {FILES} documents"
     return [
         Row(name, f"{told['wall_s']:.1f} s", f"{told['cpu_s']:.1f} s of CPU on {told['cores']} cores"),
-        # Not the busy cores: they are the machine's, and this is ours.
+        # Not the number of busy cores, which depends on the machine rather than on us.
         Row(f"{name}: parsers' CPU / busiest", f"{told['spread']:.2f}", "", None, f"{told['cores']}"),
         Row(f"{name}: memory of all", f"{told['memory_mb']:.0f} MB", "", None, "500 MB"),
     ]

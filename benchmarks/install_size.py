@@ -68,7 +68,7 @@ assert said == "It is 3.", said
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 print(json.dumps({"modules": len(sys.modules), "rss_mb": int(status["VmHWM"].split()[0]) / 1024}))
 """
-# What a distribution is made of, by its RECORD; what the environment came with is not counted.
+# Files listed in a distribution's RECORD; packages that the environment came with are not counted.
 COUNT = """
 import json, sys
 from importlib import metadata

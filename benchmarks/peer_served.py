@@ -58,7 +58,7 @@ def fastapi_app() -> Any:
         text = "".join([piece async for piece in pieces()])
         return {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
 
-    complete.__annotations__["body"] = Body  # FastAPI finds no class by name that a function defines
+    complete.__annotations__["body"] = Body  # FastAPI cannot find a class by name if it is defined in a function
     app.post("/v1/chat/completions")(complete)
     return app
 

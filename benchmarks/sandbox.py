@@ -31,7 +31,7 @@ def sandboxes() -> list[Row]:
 
 async def _kernels() -> list[Row]:
     plain, caged = CodeInterpreter(sandbox="none"), CodeInterpreter(sandbox="auto")
-    await caged.call(CODE)  # it is chosen, and tried, once
+    await caged.call(CODE)  # the sandbox is chosen and tried only once
     tools = {"plain": plain, "caged": caged}
     cold = await _medians(tools, rounds=ROUNDS, cold=True)
     call = await _medians(tools, rounds=50, cold=False)
@@ -99,7 +99,7 @@ def _programs() -> list[Row]:
 
 
 async def _at_once(count: int) -> Row:
-    # They share the machine: the last one answers when all have started.
+    # All kernels share the machine, so the last one answers once all have started.
     tools = [CodeInterpreter(sandbox="auto", start_timeout=300) for _ in range(count)]
     started = time.perf_counter()
     await asyncio.gather(*(tool.call(CODE) for tool in tools))

@@ -22,7 +22,7 @@ _Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 CALLS = 50
 CHUNKS = 5_000
 TURNS = 100
-CHUNKS_OF_A_TURN = 98  # with the events around them, more than 100
+CHUNKS_OF_A_TURN = 98  # more than 100, including the surrounding events
 
 
 def served() -> list[Row]:

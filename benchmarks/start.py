@@ -15,7 +15,7 @@ from benchmarks.server import Servers
 from benchmarks.streams import OURS
 
 _BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
-# Not ru_maxrss: a child begins with its parent's.
+# Not ru_maxrss, because a child starts with its parent's.
 _RSS = "; print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
 _RAW_ANSWER = """
 import sys
@@ -114,7 +114,7 @@ def _serve_until_ready() -> None:
         address = next(words[-1] for line in process.stdout if (words := line.split()) and "http://" in words[-1])
         with urllib.request.urlopen(urljoin(address, "/readyz"), timeout=120) as reply:
             reply.read()
-        process.kill()  # its end is not measured
+        process.kill()  # its shutdown is not measured
 
 
 def listing_cost() -> list[Row]:

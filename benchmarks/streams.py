@@ -135,7 +135,7 @@ def measure(apps: Mapping[str, App], *, count: int, spread_s: float, rounds: int
     for number in range(rounds + 1):
         for name, app in apps.items():
             with _server(app) as (pid, port):
-                asyncio.run(_ask_all(app, port, 5, 0.0))  # it is warm
+                asyncio.run(_ask_all(app, port, 5, 0.0))  # warm up
                 before = _cpu_s(pid)
                 times = asyncio.run(_ask_all(app, port, count, spread_s))
                 spent = _cpu_s(pid) - before

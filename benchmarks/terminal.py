@@ -12,7 +12,7 @@ from benchmarks.measure import Row, processes_in_turns
 from benchmarks.server import Servers
 
 PROGRAMS = {"jackfield": "JACKFIELD_PROGRAM", "llm": "LLM_PROGRAM", "clai": "CLAI_PROGRAM"}
-"""The variables that name the programs; a peer without one is left out."""
+"""Environment variables that name the programs; peers without one are omitted."""
 
 
 def commands(servers: Servers) -> list[Row]:

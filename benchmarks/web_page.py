@@ -30,7 +30,7 @@ from jackfield_testkit.faces import HttpRequest, ServedFace
 CHUNKS = 10_000
 CHUNKS_PER_S = 250  # a fast model
 MESSAGES = 1_000
-# Markdown of each kind, as models write it.
+# Every kind of Markdown that models write.
 PASSAGE = """## Low water, day {n}
 
 The tide is **low** at six, see [the tables](https://example.org/{n}). Formula: $$h = \\frac{{a}}{{b}}$$ and `code`.
@@ -50,7 +50,7 @@ def low(port: str) -> str:
 """
 LINE = "def low_{n}(port: str) -> str:\n    return TABLES[port][{n}]\n\n"
 CODE = "code"  # the question for one block of code
-# The page of Qwen-Agent, which is Gradio's.
+# Qwen-Agent's page, which uses Gradio.
 QWEN_PAGE = """
 import sys
 from qwen_agent.agents import Assistant
@@ -173,7 +173,7 @@ def _opening(browser: Any, url: str, qwen_python: str | None) -> list[Row]:
     if qwen_python is None:
         return rows
     with _qwen_page(qwen_python) as other:
-        _visit(browser, other)  # its server prepares the page at the first visit
+        _visit(browser, other)  # the server prepares the page on the first visit
         theirs, _ = _visit(browser, other)
     ours, _ = _visit(browser, url)
     time_text, size_text = f"Qwen-Agent {theirs.ready_ms:.0f} ms", f"Qwen-Agent {theirs.kilobytes:.0f} KB"

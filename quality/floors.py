@@ -10,8 +10,8 @@ from pathlib import Path
 
 from quality.measures import Figures, Share
 
-TOLERANCE = 0.005  # another processor adds numbers in another order, which may swap two neighbours
-MEASURES = ("recall", "mrr", "ndcg")  # of searchers; others have a `share`
+TOLERANCE = 0.005  # another CPU adds numbers in a different order, which may swap two neighbours
+MEASURES = ("recall", "mrr", "ndcg")  # for searchers; others have a `share`
 
 Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
 

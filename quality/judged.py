@@ -13,11 +13,11 @@ FOLDER = Path(__file__).with_name("set")
 LANGUAGES = ("en", "zh")
 
 Kind = Literal["direct", "identifier", "several", "paraphrase", "none"]
-"""What a question is like: it has words of the answer; it is (with) a name from code or a number; it has several
-answers; it shares no word with any answer; the set has no answer."""
+"""Kinds of questions: shares words with the answer; is or contains a name from code or a number; has several answers;
+shares no word with any answer; has no answer in the set."""
 
 ANSWERS, HELPS = 2, 1
-"""Grades: the passage answers the question, or a part of it that can stand alone; it helps, and does not answer."""
+"""Grades: the passage answers the question, or a part that can stand alone; or it only helps."""
 
 
 @dataclass(frozen=True, slots=True)

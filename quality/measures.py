@@ -10,7 +10,7 @@ from statistics import fmean
 from quality.judged import Question
 
 DEPTH = 10
-"""How many hits are looked at."""
+"""The number of hits to evaluate."""
 
 Ranking = Sequence[str]
 

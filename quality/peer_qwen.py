@@ -8,7 +8,7 @@ import sys
 from qwen_agent.tools import TOOL_REGISTRY
 from qwen_agent.tools.doc_parser import Chunk, Record
 
-NAMES = ("keyword_search", "front_page_search", "hybrid_search")  # vector_search needs a service and its key
+NAMES = ("keyword_search", "front_page_search", "hybrid_search")  # vector_search needs a service and an API key
 
 
 def rank(name, job):
@@ -24,7 +24,7 @@ def rank(name, job):
     rankings = []
     for question in job["questions"]:
         ranked = searcher.sort_by_scores(query=question, docs=records)
-        # It lists all passages; those that have nothing of the question have a score of zero.
+        # All passages are listed; those that have nothing in common with the question score zero.
         kept = [(source, number) for source, number, score in ranked if score > 0][: job["depth"]]
         rankings.append([job["documents"][source][number][0] for source, number in kept])
     return rankings

@@ -20,9 +20,9 @@ REQUIREMENTS = Path(__file__).with_name("peers.txt")
 FOLDER = ROOT / ".cache" / "peers"
 
 Job = dict[str, Any]
-"""`passages` and `queries`, each with `text` and `vector`, the passages also with `id`; `depth`."""
+"""`passages` and `queries`, each with `text` and `vector` (and `id` for passages), and `depth`."""
 Rankings = dict[str, list[list[list[str]]]]
-"""For each peer and each job, the ids that it finds for each query, best first."""
+"""For each peer and job, the ids found for each query, best first."""
 
 
 def rank_with_peers(jobs: Sequence[Job]) -> Rankings:

@@ -81,7 +81,7 @@ def rankings(setup: Setup, judged: JudgedSet, host: PluginHost) -> list[list[str
     async def search() -> list[list[str]]:
         async with AsyncExitStack() as stack:
             for searcher in made.values():
-                if close := getattr(searcher, "aclose", None):  # not every searcher has something to close
+                if close := getattr(searcher, "aclose", None):  # some searchers have nothing to close
                     stack.push_async_callback(close)
             return [await _found(made, question.text, corpus) for question in judged.questions]
 

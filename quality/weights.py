@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WANTED = Path(__file__).with_name("weights.txt")
 FOLDER = ROOT / ".cache" / "minilm"
 LIMIT_S = 900
-"""How long fetching them may take: they are 84 MB."""
+"""The time limit for fetching the weights, which are 84 MB."""
 
 
 class CannotInstallError(Exception):

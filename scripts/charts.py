@@ -18,7 +18,7 @@ FIGURES = ROOT / "benchmarks/figures.toml"
 CHARTS = ROOT / "docs/assets/charts"
 WIDTH, MARGIN, BAR, GAP = 420, 16, 16, 4
 SHARE = 0.85
-"""Of the width, that of the longest bar; its figure follows it."""
+"""The longest bar's share of the width. Its figure follows the bar."""
 
 _STYLE = """
     svg { --page: #fbfcfd; --edge: #cbd2d9; --text: #1f2933; --dim: #52606d; --ours: #2f6fb2; --peer: #9aa5b1; }

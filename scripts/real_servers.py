@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "real-servers"
 START_S = 300.0
 TINY = CACHE / "tiny"
-CLIENTS = "clients"  # of ours: see real_clients.py
-PROXIES = "proxies"  # in front of ours
+CLIENTS = "clients"  # for our own server, see real_clients.py
+PROXIES = "proxies"  # in front of our own server
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _litellm(programs: Path, port: int) -> Sequence[str | Path]:
     return [programs / "litellm", "--config", str(settings), "--host", "127.0.0.1", "--port", str(port)]
 
 
-# The pre-tokenizer is said to it, for it knows only tokenizers of models that are published.
+# The pre-tokenizer must be specified, because the converter only knows tokenizers of published models.
 _CONVERT = """
 import sys
 source, *arguments = sys.argv[1:]
@@ -120,7 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [*sorted(RECIPES), CLIENTS, PROXIES]
     parser.add_argument("names", nargs="+", choices=known, metavar="SERVER", help=", ".join(known))
-    passed = [_passes(name) for name in parser.parse_args().names]  # all of them, whatever becomes of the first
+    passed = [_passes(name) for name in parser.parse_args().names]  # test all of them, even if the first fails
     return int(not all(passed))
 
 

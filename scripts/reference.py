@@ -51,10 +51,10 @@ SOURCES = {
     "jackfield_local_state": ROOT / "plugins/libraries/local-state/src",
 }
 CODE_WIDTH = 84
-"""Characters of a line of code that fit beside both navigations at 1280 pixels."""
+"""The number of characters in a line of code that fits between both navigation bars at 1280 pixels."""
 HEADER = "<!-- Written by scripts/reference.py from the code. -->\n\n"
 
-# The public modules, with a page each, in the order of the navigation.
+# The public modules, each with its own page, in navigation order.
 MODULES = (
     "jackfield.agents",
     "jackfield_agent_files.files",
@@ -115,7 +115,7 @@ SUITES = (
     "StdioServerSuite",
     "CommandSuite",
 )
-# The folders of plugins/, in the order of the list of packages.
+# The folders in plugins/, in the order of the package list.
 DISTRIBUTIONS = {
     "llms": "Models",
     "agents": "Agents",
@@ -206,7 +206,7 @@ def _public(module: griffe.Module) -> Iterator[tuple[str, Any]]:
         if member.is_alias and member.target_path.partition(".")[0] != module.package.name:
             continue
         if member.is_module and name in member.members:
-            member = member[name]  # a function of the name of its module: griffe has the module
+            member = member[name]  # a function with the same name as its module; griffe returns the module
         if not member.is_module:
             yield name, member.final_target if member.is_alias else member
 
@@ -317,7 +317,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    # `py`, not `python`: blocks of the latter are examples, and a test runs them.
+    # `py`, not `python`, because a test runs blocks of the latter as examples.
     return f"```py\n{text}\n```"
 
 
@@ -358,7 +358,7 @@ def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator
         told = {choice.dest: choice.help or "" for choice in action._choices_actions}
         for short, sub in action.choices.items():
             if short in TERMINAL_COMMANDS:
-                continue  # they are listed there, and no more
+                continue  # only listed there
             yield from _command(sub, f"{name} {short}", told.get(short, ""))
 
 
@@ -414,7 +414,8 @@ def _variables_in(path: Path) -> list[str]:
 
 
 def _setting_names() -> list[str]:
-    # `trace` is no key of a file: it is for one run. Fields that no comparison sees say where the others come from.
+    # `trace` is not a key in files, because it applies to a single run. Fields excluded from comparison only say where
+    # the others come from.
     return [field.name for field in fields(Settings) if field.compare and field.name != "trace"]
 
 

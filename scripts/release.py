@@ -9,7 +9,7 @@ The archives get the address of the repository and the record of the contract te
 Nothing here talks to a registry but to install dependencies; nothing is uploaded. docs/releasing.md has the story.
 """
 
-# ruff: noqa: T201 - what a script prints is its answer
+# ruff: noqa: T201 - a script's output is its result
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
         run(["twine", "check", "--strict", *built])
         print(f"{source.tag}: {', '.join(path.name for path in built)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        # What a distribution needs of ours and is not released now: beside it, and not among what is published.
+        # Our own packages that a distribution needs but that are not being released: kept apart from those to publish.
         beside = Path(folder)
         for source in wanted:
             for name in (*needs(source, ours), *needs(ours[MANAGER], ours)):
@@ -235,7 +235,7 @@ def pack_extension(source: Source, out: Path) -> Path | None:
     archive = out / f"{source.name}-extension-{source.version}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            # The same files always give the same archive.
+            # The same files always produce the same archive.
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), (1980, 1, 1, 0, 0, 0))
             packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return archive
@@ -312,7 +312,7 @@ def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path
         ]
         run([*install, *mine])
         run([python, "-I", "-c", f"import {source.package}"], cwd=folder)
-        run([*install, *doctor])  # which a plugin need not require
+        run([*install, *doctor])  # a plugin need not require it
         said = run(
             [python, "-I", "-m", "jackfield", "plugins", "doctor", "--deep", "--json"], cwd=folder, may_fail=True
         )
@@ -343,7 +343,7 @@ def run(command: Sequence[str | Path], *, cwd: str | Path | None = None, may_fai
         ReleaseError: The command failed. The message contains its whole output.
     """
     first = Path(command[0])
-    # Of the environment this runs in, whether it is activated or not; a path stays as it is.
+    # From the current environment, activated or not. Paths stay unchanged.
     beside = Path(sys.executable).parent / first
     line = [str(beside if beside.exists() else first), *map(str, command[1:])]
     done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603 - our own commands

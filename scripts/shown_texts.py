@@ -81,7 +81,7 @@ def raised_in(path: Path, errors: Iterable[str]) -> Iterator[Raised]:
 
 
 def _is_ours(path: Path) -> bool:
-    # The template of `jackfield new` is a link to text for another program.
+    # Templates of `jackfield new` are text for another program.
     return "template" not in path.relative_to(ROOT).parts
 
 

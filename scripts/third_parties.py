@@ -7,7 +7,7 @@ python scripts/third_parties.py remove NAME  remove an entry
 Nothing of a wheel is imported. docs/authors/listing.md has the rules.
 """
 
-# ruff: noqa: T201 - what a script prints is its answer
+# ruff: noqa: T201 - a script's output is its result
 
 from __future__ import annotations
 

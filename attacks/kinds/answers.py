@@ -23,7 +23,7 @@ from jackfield.messages import ASSISTANT, FUNCTION, USER, ContentItem, FunctionC
 from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import BaseTool, ToolContext
 
-STANDS_STILL_S = 1.0  # of the event loop, when nothing was slower than some milliseconds
+STANDS_STILL_S = 1.0  # of the event loop; normally nothing takes longer than a few milliseconds
 CPU_S = 3.0
 
 

@@ -163,7 +163,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
     )
     for place, path in itertools.product(files, PATHS):
         if not path and place.endswith("message"):
-            continue  # a message has no such item
+            continue  # messages have no such item
         yield Attempt(f"{place} {path[:30]!r}", partial(_path, place, path))
     for name, (headers, body, status) in RESPONSES.items():
         yield Attempt(f"a response with {name}", partial(_response, headers, body, status))

@@ -24,7 +24,7 @@ from jackfield_testkit import replies
 from jackfield_testkit.replies import Reply
 from jackfield_testkit.server import RecordedRequest
 
-SOON_S = 3.0  # leaving takes milliseconds; five seconds and more were seen
+SOON_S = 3.0  # leaving takes milliseconds, but five seconds and more have been seen
 EVENTS = 12
 
 
@@ -51,7 +51,7 @@ def _agent() -> FnCallAgent:
     server_of("openai").respond(_answer)
     if not _model:
         _model.append(model_of("openai"))
-        says(_model[0], "again")  # what is imported at the first call is no part of leaving
+        says(_model[0], "again")  # imports during the first call are not part of leaving
     return FnCallAgent([add], _model[0])
 
 
@@ -153,7 +153,7 @@ def _by_own_loop(agent: FnCallAgent, after: int) -> None:
     async def some() -> None:
         events = agent.astream(ASKED)
         for _ in range(after + 1):
-            await anext(events)  # and leaves it to the loop's end
+            await anext(events)  # and leaves it open until the loop ends
 
     asyncio.run(some())
 
@@ -228,7 +228,7 @@ def _many_runs() -> None:
 
     for _ in range(3):
         sync.run(all_at_once())
-    # A hundred tools that run at once have a hundred threads, if a busy machine lets none end before the last begins.
+    # A hundred concurrent tools use a hundred threads, if a busy machine lets none end before the last one starts.
     law(threading.active_count() <= threads + 120, f"{threads} threads became {threading.active_count()}")
 
 

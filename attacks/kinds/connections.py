@@ -24,7 +24,7 @@ HEAD = (
     b"Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
 )
 DONE = b"data: [DONE]\n\n"
-MOST_BYTES = 400 << 20  # whoever has taken that much of one answer has no bound
+MOST_BYTES = 400 << 20  # a client that has read this much of one answer has no limit
 MOST_WAIT_S = 1.0  # on a busy machine
 CALLS = 40
 
@@ -43,7 +43,7 @@ def _whole(text: str) -> bytes:
 
 
 Behave = Callable[[socket.socket, str], bool]
-"""Answers one request, by its question; says whether the connection goes on."""
+"""Answers one request, given its question. Returns True if the connection stays open."""
 
 
 class _Server:
@@ -242,7 +242,7 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
     "answer of nothing": (b"", b"\n" * _PIECE),
     "answer of tiny events": (b"", b"data:{}\n\n" * 2000),
 }
-# What a server may send in place of an answer, or around the chunks of one.
+# Bytes that a server may send instead of an answer, or between its chunks.
 UNFRAMED: dict[str, bytes] = {
     "row of interim answers": b"HTTP/1.1 100 Continue\r\n\r\n" * 500,
     "row of headers": b"x-a: b\r\n" * 500,
@@ -255,10 +255,10 @@ REUSED: dict[str, tuple[Callable[[], Behave], float, float | None]] = {
     "closed at once": (partial(_closes, 0, False), 0, None),
     "closed a moment later": (partial(_closes, 0.002, False), 0.001, None),
     "closed while idle": (partial(_closes, 0, False), 0.005, None),
-    "reset": (partial(_closes, 0.05, True), 0.05, None),  # not sooner: it would take the answer with it
+    "reset": (partial(_closes, 0.05, True), 0.05, None),  # no sooner, because a reset would discard the answer
     "closed at the next request": (_closes_at_the_next, 0, None),
     "a second answer at once": (partial(_says_more, _NEXT, 0), 0.002, None),
-    # It must be there before the next request: what comes after that, nobody can tell from the answer.
+    # It must arrive before the next request, because afterwards it is indistinguishable from the answer.
     "a second answer later": (partial(_says_more, _NEXT, 0.002), 0.05, None),
     "rubbish after the answer": (
         partial(_says_more, b"\r\nHTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n", 0),
@@ -272,7 +272,7 @@ REUSED: dict[str, tuple[Callable[[], Behave], float, float | None]] = {
 def _attempts(dice: random.Random) -> Iterator[Attempt]:
     for round_ in itertools.count():
         for name, (make, pause_s, slowest_s) in REUSED.items():
-            pause_s *= dice.uniform(0.5, 2) if round_ else 1  # noqa: PLW2901 - other moments in later rounds
+            pause_s *= dice.uniform(0.5, 2) if round_ else 1  # noqa: PLW2901 - different moments in later rounds
             act = partial(_many_calls, make, pause_s, slowest_s)
             yield Attempt(f"{CALLS} calls, connections {name}", act, counts=CALLS, timeout_s=20)
         if round_ in (0, 4):

@@ -29,7 +29,7 @@ ANSWERS: dict[str, Reply] = {
         [ToolCall("look", ARGUMENTS, id="a"), ToolCall("look", ARGUMENTS, id="b")], content="so 🙂", interleaved=True
     ),
 }
-# One pair of surrogates, each half escaped, in two events.
+# A surrogate pair, with each half escaped in a separate event.
 _HALVES = [
     '{"choices":[{"index":0,"delta":{"content":"a\\ud83c"}}]}',
     '{"choices":[{"index":0,"delta":{"content":"\\udf9bb"},"finish_reason":"stop"}]}',

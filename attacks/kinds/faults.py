@@ -19,7 +19,7 @@ from jackfield_testkit.server import RecordedRequest
 
 RUNS = 64
 STEPS = 3
-RETRIES = 60  # with half of all answers spoiled, a run that fails by bad luck is one in 10^17
+RETRIES = 60  # with half of all answers corrupted, one run in 10^17 fails by bad luck
 _MARK = re.compile(r"mark-\d+-\d+")
 
 

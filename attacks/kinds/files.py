@@ -122,7 +122,7 @@ def _joined(tables: list[Table]) -> Table:
 
 def _write(file: Path, table: Table) -> None:
     if file.suffix != ".toml":
-        file.write_text(json.dumps(table))  # which is YAML, too
+        file.write_text(json.dumps(table))  # JSON is also YAML
         return
 
     def value(one: Any) -> str:

@@ -22,7 +22,7 @@ from jackfield.plugins import default_host
 from jackfield.tools import ToolContext, ToolResult
 
 KEY = "sk-host-4711-MARK"
-MOST_CHARS = 60_000  # of one result, three times the tool's own limit
+MOST_CHARS = 60_000  # for one result: three times the tool's own limit
 SECRET = "what only the host may read"
 
 
@@ -62,7 +62,7 @@ def _survivors(code: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         begun = Path(folder) / "begun"
         try:
-            with _Session(work_dir=folder) as session, suppress(Exception):  # it may have killed its own kernel
+            with _Session(work_dir=folder) as session, suppress(Exception):  # the code may have killed its own kernel
                 session.run(code.replace("BEGUN", repr(str(begun))).replace("MARK", repr(mark)))
             ends_at = time.monotonic() + 5
             while (left := _marked(mark)) and time.monotonic() < ends_at:

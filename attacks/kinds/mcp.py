@@ -24,10 +24,10 @@ STEPS = ("start", "discover", "initialize", "initialized", "list", "list-2", "re
 STEPS += ("call", "notify", "sample", "elicit", "result", "shutdown")
 ACTS = ("die", "close", "stall", "garbage", "wrong", "half")
 LIMIT_S = 0.5  # for each of connecting, listing, calling and closing
-ENDS_S = 15.0  # with what the SDK takes to give up a write, and a busy machine
+ENDS_S = 15.0  # includes the time the SDK takes to give up a write, and a busy machine
 SOUND = {"name": "sound", "inputSchema": {"type": "object", "properties": {}}}
 
-# A server that answers a listing with the content of a file, and a call with "stepped".
+# A server that answers a listing with a file's content, and a call with "stepped".
 LISTING = """
 import json, sys
 INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}

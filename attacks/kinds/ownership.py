@@ -119,7 +119,7 @@ async def carry_on(folder: Path, store: Store, run_id: str | None, question: str
         except RunBusyError:
             if not isinstance(approvals, dict):
                 raise
-            # Another process was quicker, and may have made the calls that these answers are for.
+            # Another process was faster, and may have made the calls that these answers belong to.
             await asyncio.sleep(random.uniform(0, 0.2))
             approvals = True
             continue

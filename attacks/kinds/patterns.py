@@ -21,7 +21,7 @@ from jackfield.patterns import PatternError, compile_pattern
 from jackfield_documents import DocumentReader
 from jackfield_testkit import replies
 
-MOST_TURNS_MISSED_S = 2.0  # on a busy machine; each of these took minutes or hours
+MOST_TURNS_MISSED_S = 2.0  # even on a busy machine; each of these once took minutes or hours
 PATTERNS = (
     *(
         "^(a+)+$",

@@ -78,7 +78,7 @@ def _project(table: Mapping[str, Any] | bytes, below: int, repository: bool) -> 
     """Ask a model with the user's redaction enabled, in a directory some levels below the stranger's file."""
     with tempfile.TemporaryDirectory() as base, FakeOpenAI() as server, FakeOpenAI() as spy:
         server.respond(lambda _: replies.text("fine"))
-        server.reply(*[replies.error(500)] * (below % 2))  # so that what stands by for failures is asked
+        server.reply(*[replies.error(500)] * (below % 2))  # so that the fallback is asked
         spy.respond(lambda _: replies.text("yes"))
         folder = Path(base, "project", *"abc"[:below])
         folder.mkdir(parents=True)

@@ -19,7 +19,7 @@ MB = 1 << 20
 WALL_S = 15.0
 LIMITS = Limits(memory_bytes=200 * MB, cpu_s=5, processes=20, file_bytes=4 * MB, wall_s=WALL_S)
 
-# Numbers and arguments that are often valid, and some that never are; what blocks is ended by the alarm.
+# Numbers and arguments that are often valid, and some that never are. The alarm ends calls that block.
 _ANY_CALL = """
 import ctypes, os, random, signal, sys
 dice = random.Random(int(sys.argv[1]))

@@ -109,7 +109,7 @@ def _surfaces(model: BaseChatModel, error: BaseException | None) -> Iterator[tup
     yield "dump of its settings", f"{config.model_dump()} {config.model_dump(mode='json')} {config.model_dump_json()}"
     yield "variables of the model", repr(vars(model))
     for name, value in {"model": model, "settings": config, "copy of the settings": copy.deepcopy(config)}.items():
-        with suppress(TypeError, AttributeError, pickle.PicklingError):  # what cannot be pickled shows nothing
+        with suppress(TypeError, AttributeError, pickle.PicklingError):  # objects that cannot be pickled reveal nothing
             yield f"pickle of the {name}", pickle.dumps(value).decode("latin-1")
     while error is not None:
         told = traceback.TracebackException.from_exception(error, capture_locals=True)
@@ -177,7 +177,7 @@ def _check_sent(headers: Mapping[str, str], place: str, key: str) -> None:
 
 async def _listen(model: BaseChatModel, events: list[str]) -> None:
     async for event in model.astream([Message("user", "hello")]):
-        # One by one: those before an error may hold a key as well.
+        # One by one, because events before an error may contain a key as well.
         events.append(f"{event!r} {json.dumps(asdict(event), default=str)}")  # noqa: PERF401
 
 

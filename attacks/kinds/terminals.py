@@ -37,11 +37,11 @@ from jackfield_terminal.render import Renderer
 from jackfield_testkit import replies
 from tests.support.site import FakeSite
 
-# C0 but for tab and line ends, DEL, C1, marks and overrides of direction, zero-width space, isolates, byte order mark.
+# C0 except tab and line ends, DEL, C1, direction marks and overrides, zero-width space, isolates, byte order mark.
 RAW = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
-_OURS = re.compile(r"\x1b\[[0-9;]*m")  # colours that the program chooses itself
+_OURS = re.compile(r"\x1b\[[0-9;]*m")  # colours that the program itself uses
 _DRAWN_ANEW = re.compile(r"\x1b\[\d+A\r|\x1b\[J")
-INJECTED = "\x1b[5;31m"  # a colour that nobody here has
+INJECTED = "\x1b[5;31m"  # a colour that nothing here uses
 STRINGS = {
     "escape": f"a\x1b]0;mine\x07b\x1b[2Jc{INJECTED}d",
     "C1": "a\x9b31mb\x9d0;mine\x9cc\x85d",
@@ -100,7 +100,7 @@ def in_terminal(
             try:
                 data = os.read(master, 1 << 16)
             except OSError as error:
-                if error.errno == errno.EIO:  # the terminal has nobody left
+                if error.errno == errno.EIO:  # the terminal's last process has exited
                     break
                 raise
             shown += data
@@ -151,7 +151,7 @@ def _command(place: str, text: str, more: Sequence[str], how: str) -> None:
     prompt = [] if how == "chat" else ["hello"]
     words = [readable] if place == "command" else [how, *words, *prompt]
     keys = b"hello\r\x04\x04" if how == "chat" else b""
-    # An editor of lines draws with orders of its own; what is answered goes the same way in both.
+    # A line editor draws with its own control sequences; answers take the same path in both cases.
     shown = in_terminal(words, keys=keys, OPENAI_API_KEY="sk-x", TERM="dumb" if how == "chat" else "xterm")
     law("Traceback" not in shown, "a traceback")
     check(shown, line_ends=not more, rendered=how != "chat")
@@ -179,7 +179,7 @@ def _listing(words: Sequence[str], text: str) -> None:
 
 
 def _event(text: str, place: int) -> None:
-    whole = text.replace("\ud800", "")  # messages hold no half characters
+    whole = text.replace("\ud800", "")  # messages contain no lone surrogates
     result = Message("function", whole, name=whole or "x", extra={"function_id": "a"})
     events = (
         TextDelta(text),
@@ -201,7 +201,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
     yield Attempt("nothing hostile", partial(_command, "text", "fine", (), "run"), timeout_s=60)
     for number, (name, text) in itertools.product(range(8), STRINGS.items()):
         yield Attempt(f"{name} in event {number}", partial(_event, text, number))
-    # A command takes a second: all of them once, a string after the other in turn.
+    # A command takes a second, so each one runs once, with the strings in turn.
     strings = itertools.cycle(STRINGS.items())
     for how, more in (("run", ()), ("chat", ()), ("run", ("--events",))):
         for place in PLACES if not more else PLACES[:4]:

@@ -117,7 +117,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "many items": lambda: [ContentItem(text="y" * 50_000) for _ in range(2_000)],
     "a result of results": lambda: ToolResult(ToolResult("x", {"a": _ReprRaises()}), {"b": _in_itself()}),
     "a class": lambda: dict,
-    "an awaitable that fails": lambda: _failing(),  # noqa: PLW0108 - it is defined below
+    "an awaitable that fails": lambda: _failing(),  # noqa: PLW0108 - defined below
 }
 
 

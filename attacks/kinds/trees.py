@@ -66,7 +66,7 @@ def grow(dice: random.Random, depth: int, name: str = "a") -> Member:
             Act(pays=f"{name}.{turn}.{n}", needs_approval=dice.random() < 0.3) for n in range(dice.choice([0, 1, 2]))
         ]
         acts += [Act(asks=helper.name) for helper in helpers if dice.random() < 0.7]
-        if helpers and dice.random() < 0.2:  # the same helper twice at once
+        if helpers and dice.random() < 0.2:  # the same helper twice, concurrently
             acts.append(Act(asks=helpers[0].name))
         turns.append(tuple(acts) or (Act(pays=f"{name}.{turn}.x"),))
     return Member(name, tuple(turns), helpers, heir)
@@ -126,7 +126,7 @@ class Person:
             what = json.loads(call.arguments).get("what", "")
             is_doubtful = call_id in needed.in_doubt
             law(what or not is_doubtful, f"agent {call.name} is in doubt, although it was asked the same as before")
-            # The path says which run it is; within that run, a payment has its own name.
+            # The path identifies the run, and within a run, each payment has its own name.
             call_of = call_id.rpartition("/")[2]
             was_made = any(one.endswith(f"/{call_of}/{what}") for one in done)
             decisions[call_id] = not is_doubtful or (self.looks and not was_made)

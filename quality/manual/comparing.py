@@ -13,7 +13,7 @@ from quality.manual.wholes import Whole, mean_shares
 from quality.measures import Figures, Share
 from quality.peers import Job, rank_with_peers
 
-_DIGITS = 6  # of a number in a vector, which is JSON on its way to the peers
+_DIGITS = 6  # of a vector's numbers, which are sent to the peers as JSON
 
 
 def measure_peers(

@@ -18,7 +18,7 @@ from quality.manual.questions import ManualQuestion, Part
 from quality.measures import DEPTH, Figures, means_of
 
 MULTILINGUAL = "multilingual:universal-sentence-encoder-multilingual-3"
-FETCHED = 50  # chunks, of which several may be of one section
+FETCHED = 50  # chunks, several of which may belong to one section
 _OTHER = {"en": "zh", "zh": "en"}
 _NAMES = {"en": "English", "zh": "Chinese"}
 _UNRELATED_SEED = 1
@@ -74,7 +74,7 @@ def cases_of(questions: Sequence[ManualQuestion], part: Part) -> list[Case]:
     language.
     """
     chosen = [question for question in questions if question.part == part]
-    unrelated = random.Random(_UNRELATED_SEED)  # noqa: S311 - any choice will do, but always the same one
+    unrelated = random.Random(_UNRELATED_SEED)  # noqa: S311 - any choice will do, as long as it is always the same
     cases = []
     for question in chosen:
         language, text = _NAMES[question.language], search_text(question.text, _exchanges(question))

@@ -11,7 +11,7 @@ FILE = Path(__file__).with_name("questions.txt")
 
 Kind = Literal["direct", "paraphrase", "followup", "table"]
 Part = Literal["tuned", "kept"]
-"""Settings may be tuned on the one half of the questions, and never on the other."""
+"""Settings may be tuned on one half of the questions, but never on the other."""
 
 
 @dataclass(frozen=True, slots=True)

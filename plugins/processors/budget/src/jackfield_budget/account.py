@@ -72,7 +72,7 @@ class Account:
     def settle(self, reservation: Reservation, cost: Decimal, *, period: str) -> None:
         """Replace a call's reservation with its actual cost."""
         if self.running.pop(reservation.id, None) is None:
-            cost -= reservation.amount  # the call was silent for too long, and has been charged
+            cost -= reservation.amount  # the lease expired, so the call was charged already
         self._add(period, cost)
 
     def _charge_the_silent(self, period: str, now: float) -> None:

@@ -43,7 +43,7 @@ def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
         ConfigError: The TOML or one of the rows is invalid.
     """
     try:
-        # Decimals as written, so that 0.1 is a tenth.
+        # Parsed as decimals, so that 0.1 is exactly a tenth.
         written = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{what} is not valid TOML: {error}") from error

@@ -40,7 +40,7 @@ from jackfield_local_state.ledger import Ledger
 UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 
 _EXPECTED_ANSWER_TOKENS = 500  # if nothing limits the length of the answer
-_SURE_PART = Decimal("0.75")  # of the estimate of a question; real counts are rarely lower
+_SURE_PART = Decimal("0.75")  # fraction of the estimated prompt tokens; real counts are rarely lower
 _CHARACTERS_A_TOKEN = 3
 _MOST_ROWS = 256
 
@@ -141,7 +141,7 @@ class Budget(Processor):
     def _row(self, request: ChatRequest) -> PriceRow | None:
         """Return today's price for a request, preferring configured prices to those that the model knows."""
         key = (request.model, request.server, self._today())
-        rows = self._rows  # another thread may replace it
+        rows = self._rows  # another thread may replace the dict
         if key not in rows:
             if len(rows) >= _MOST_ROWS:
                 rows = self._rows = {}
@@ -242,7 +242,7 @@ class Budget(Processor):
         try:
             await self._ledger.anote(self._account, lambda account: account.settle(reservation, cost, period=period))
         except JackfieldError as error:
-            # The answer has arrived, so a failure of the file now is reported by the next call.
+            # The answer has already arrived; if the file still fails, the next call reports the error.
             _log.warning("%s %s was spent, but could not be recorded: %s", cost, self.config.currency, error)
 
     def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:

@@ -10,7 +10,7 @@ from jackfield_budget.account import Account
 from jackfield_local_state.ledger import FileLedger, Ledger, MemoryLedger
 
 APPLICATION_ID = 0x4A464247
-"""Marks a file as a budget's in its header; SQLite reserves this field for that."""
+"""Identifies a budget file in SQLite's application id field."""
 VERSION = 1
 
 
@@ -35,7 +35,7 @@ def _file_ledger(path: Path) -> FileLedger[Account]:
     )
 
 
-# By process id, because a forked child has its own money, and none of its parent's locks.
+# By process id, because a forked child has its own budget and none of its parent's locks.
 _by_process: dict[int, Ledgers] = {}
 
 

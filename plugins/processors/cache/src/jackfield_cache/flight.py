@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from jackfield.events import ModelEvent
 from jackfield.streams import closing
 
-_MOST_AHEAD = 64  # one at a time, each event would cost two turns of the event loop
+_MOST_AHEAD = 64  # sent one at a time, each event would cost two event loop iterations
 
 
 class Flight:
@@ -29,7 +29,7 @@ class Flight:
         self._error: BaseException | None = None
         self._over = False
         self._wanted = asyncio.Event()
-        self._ahead = 0  # events read since a follower last waited for one
+        self._ahead = 0  # events read since a follower last waited
         self._waiting: list[asyncio.Future[None]] = []
         self._followers = 0
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
@@ -62,7 +62,7 @@ class Flight:
         await waiter
 
     async def _stop(self) -> None:
-        self._end()  # at once, so that no follower joins while it closes
+        self._end()  # immediately, so that no follower joins while the stream closes
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -77,7 +77,7 @@ class Flight:
                     if (not batch or self._ahead >= _MOST_AHEAD) and not self._waiting:
                         self._wanted.clear()
                         await self._wanted.wait()
-        except BaseException as error:  # noqa: BLE001 - handed to the followers, who raise it
+        except BaseException as error:  # noqa: BLE001 - raised by the followers
             self._error = error
         self._end()
         self._wake()
@@ -89,5 +89,5 @@ class Flight:
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            if not waiter.done():  # it may be cancelled
+            if not waiter.done():  # the reader may be cancelled
                 waiter.set_result(None)

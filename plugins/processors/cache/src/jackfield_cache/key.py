@@ -15,10 +15,10 @@ from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest
 
 FORMAT = 2
-"""Incremented when the hashing of requests or the format of answers changes, so that older answers are never found."""
+"""Incremented when request hashing or the answer format changes, so that older answers are never found."""
 
-# Options for waiting and for callers change no answer, and headers carry keys. All options that a newer core adds are
-# in the key.
+# Options that only affect waiting or the caller do not change an answer, and headers contain API keys. Any option that
+# a newer core adds is part of the key.
 _LEFT_OUT = frozenset(
     {
         "max_retries",
@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset(
 )
 
 
-class NotHashable(ValueError):  # noqa: N818 - it says what the request is
+class NotHashable(ValueError):  # noqa: N818 - the name describes the request
     """A request contains a value that is not JSON, so equal requests cannot be recognised."""
 
 
@@ -100,7 +100,7 @@ def _content(content: str | list[ContentItem]) -> str | list[Any]:
 def _item(kind: str, value: object) -> list[object]:
     if kind == "text":
         return [kind, value]
-    if kind == "file":  # its name is shown to the model as well
+    if kind == "file":  # the model also sees its name
         return [kind, value, _medium(value)]
     return [kind, _medium(value)]
 
@@ -128,7 +128,7 @@ def _path_of(address: str) -> Path | None:
         path = Path(address)
     try:
         return path if path.is_file() else None
-    except OSError:  # a text that cannot be a path
+    except OSError:  # the text is not a valid path
         return None
 
 

@@ -39,11 +39,11 @@ from jackfield_cache.key import NotHashable, key_of
 from jackfield_cache.store import Store
 
 METADATA = "jackfield-cache"
-"""The key of a request's metadata that says `bypass` (ask, keep nothing) or `refresh` (ask, keep the new answer)."""
+"""Metadata key for `bypass` (ask, and store nothing) or `refresh` (ask, and store the new answer)."""
 HIT_EVENT = "jackfield-cache.hit"
 SHARED_EVENT = "jackfield-cache.shared"
 
-# Another try may give another answer, because providers end an aborted answer as `other`.
+# Another attempt may give a different answer, because providers report aborted answers as `other`.
 _BROKEN_OFF: frozenset[FinishReason] = frozenset({"content_filter", "other"})
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Cache(Processor):
     config_class = CacheConfig
     config: CacheConfig
     phase: ClassVar[Phase] = "transport"
-    # Outside retries: a cached answer needs none, and only the successful attempt is kept.
+    # Outside retries: a cached answer needs none, and only the successful attempt is stored.
     before: ClassVar[tuple[str, ...]] = ("retry",)
 
     def __init__(
@@ -122,7 +122,7 @@ class Cache(Processor):
                 yield event
 
     async def _key(self, request: ChatRequest) -> bytes:
-        if any(message.is_multimodal() for message in request.messages):  # it may have to read large files
+        if any(message.is_multimodal() for message in request.messages):  # computing the key may read large files
             return await sync.in_worker(key_of, request, self.config.scope)
         return key_of(request, self.config.scope)
 
@@ -160,9 +160,9 @@ class Cache(Processor):
                     yield [event]
         if recording.end is None:
             return
-        yield []  # an answer that all followers have left is not kept, although its end may have been read ahead
+        yield []  # if all followers have left, the answer is not stored, even if its end was read ahead
         if recording.is_an_answer:
-            # Before the end is passed on, because the caller may then leave or end the process.
+            # Before the end is forwarded, because the caller may then leave or end the process.
             await sync.in_worker(self._keep, key, recording.events)
         yield [recording.end]
 
@@ -188,7 +188,7 @@ class Cache(Processor):
             return
         secrets = secrets_of(self)
         if any(map(secrets.are_in, (content.decode(), *_joined_texts(events)))):
-            # Hiding it would change the answer.
+            # Hiding the secret would change the answer.
             _log.warning("an answer is not kept: it contains a secret")
             return
         self._store.put(key, content)

@@ -79,7 +79,7 @@ def _split_json(text: str) -> Written:
         return _split_broken(text)
     if isinstance(value, str):
         return Written(value if value.strip() else "{}", text[end:], is_whole=True)
-    # An extra brace is a slip; words after the arguments are the model's text.
+    # An extra brace is a mistake, but words after the arguments are part of the answer.
     rest = text[end:]
     return Written(as_text(value), "" if not rest.strip(" \n}") else rest, is_whole=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jackfield.events import FunctionCallDelta, PluginEvent
 
 LEFT_OUT = -1
-"""The index of a call that is not passed on."""
+"""The index of an omitted call."""
 
 
 @dataclass(frozen=True, slots=True)

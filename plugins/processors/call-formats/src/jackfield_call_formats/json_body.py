@@ -31,7 +31,7 @@ def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
     """
     arguments = object_of(call)
     code = (arguments or {}).get("code")
-    # Code with such a tag in it could not be distinguished from the end of the block.
+    # A tag inside the code could not be distinguished from the end of the block.
     if code_apart and arguments and isinstance(code, str) and not _ANY_TAG.search(code):
         written = dumps({"name": call.name, "arguments": {**arguments, "code": ""}})
         return f"{written}\n{CODE}\n{code}\n{END_CODE}"
@@ -62,7 +62,7 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
     entries = _entries(json_text, mend=mend)
     content = _content_of(code)
     parsed_calls = [call for entry in entries if (call := _call_in_value(entry, content, chosen))]
-    # Half of a list would be silently lost.
+    # Otherwise, half of a list would be lost silently.
     if parsed_calls and len(parsed_calls) == len(entries):
         return parsed_calls
     return _calls_in_ruins(text) if mend else []
@@ -81,7 +81,7 @@ def raw_arguments(text: str) -> str:
     """Return what looks like the arguments of an unparsable call, or the whole body if nothing does."""
     match = _ARGUMENTS.search(text)
     rest = text[match.end() :] if match else ""
-    # The last brace closes the call, not its arguments. Empty text is not passed on, because it would mean a call
+    # The last brace closes the call, not its arguments. Empty text is not returned, because it would mean a call
     # without arguments.
     return rest.rstrip().removesuffix("```").rstrip().removesuffix("}").rstrip() or text.strip()
 
@@ -134,7 +134,7 @@ def _call_in_value(value: Any, code: str | None, chosen: str) -> FoundCall | Non
 
 def _arguments_in(value: Mapping[str, Any], code: str | None) -> Any:
     rest = {key: entry for key, entry in value.items() if key not in ("name", "type", "id")}
-    # `parameters` is a slip of models that have seen the schema; arguments beside the name are another.
+    # Models that have seen the schema may write `parameters` by mistake, or put the arguments next to the name.
     arguments = rest.get("arguments", rest.get("parameters", rest))
     if code is None:
         return arguments

@@ -18,7 +18,7 @@ from jackfield_call_formats.tagged import CALL, END_CALL, TaggedReader
 from jackfield_call_formats.text_format import TextFormat
 
 CODE_MODE_VARIABLE = "SPECIAL_CODE_MODE"
-"""`true` asks for code outside the JSON; the variable that users of Qwen-Agent have set."""
+"""Qwen-Agent's environment variable. `true` asks for code outside the JSON."""
 
 _CODE_TOOL = "code_interpreter"
 

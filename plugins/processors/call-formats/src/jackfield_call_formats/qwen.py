@@ -95,7 +95,7 @@ class QwenFormat(TextFormat):
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:
         """Return the markers that follow a call."""
-        # After results, a model may begin its answer with ✿RETURN✿, and a server that stops there would return nothing.
+        # After results, a model may start its answer with ✿RETURN✿, and a server that stops there would return nothing.
         answers_results = bool(request.messages) and request.messages[-1].role == FUNCTION_ROLE
         return (RESULT,) if answers_results else (RESULT, RETURN)
 
@@ -203,7 +203,7 @@ class _Reader(AnswerReader):
         self._parts.append(text[start : match.start()])
         self._end_arguments()
         if match[0] == ARGS:
-            self._begin_arguments(self._name)  # the same function once more
+            self._begin_arguments(self._name)  # the same function again
         else:
             self._read_on = self._in_text
             self._open(match[0])
@@ -221,7 +221,7 @@ class _Reader(AnswerReader):
     def _end(self, *, cut_off: bool) -> None:
         held, self._held = self._held, ""
         if self._read_on == self._in_arguments:
-            self._end_arguments(cut_off=cut_off)  # half a token at the end is not part of them
+            self._end_arguments(cut_off=cut_off)  # an incomplete marker at the end is not part of the arguments
         elif self._read_on == self._in_name:
             read = 0 if cut_off else self._end_name(held)
             self._say((FUNCTION if cut_off else "") + held[read:])

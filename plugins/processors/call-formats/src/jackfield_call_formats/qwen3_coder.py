@@ -100,7 +100,7 @@ class _Reader(TaggedReader):
         if tag != END_CALL:
             super()._open(tag)
         elif self._body.opening == FUNCTION and self._at_start:
-            self._blank.clear()  # the opening tag was forgotten, but not this one
+            self._blank.clear()  # the model forgot the opening tag, but not this one
         else:
             self._say(tag)
 

@@ -25,7 +25,7 @@ from jackfield_call_formats.text_format import TextFormat, one_assistant
 THOUGHT, ACTION, INPUT, OBSERVATION, ANSWER = "Thought", "Action", "Action Input", "Observation", "Final Answer"
 _LABELS = (THOUGHT, ACTION, INPUT, OBSERVATION, ANSWER)
 _COLONS = ":："
-# Models like to write labels in bold.
+# Models often write labels in bold.
 _WAYS = ("{label}{colon}", "**{label}{colon}**", "**{label}**{colon}")
 _WRITTEN = tuple(way.format(label=label, colon=colon) for label in _LABELS for colon in _COLONS for way in _WAYS)
 _LONGEST_LABEL = max(map(len, _WRITTEN))
@@ -206,7 +206,7 @@ class _Reader(AnswerReader):
             case "Final Answer":
                 self._begin_section(_Section.ANSWER)
             case _:
-                self._take(label)  # it has no meaning here
+                self._take(label)  # the tag has no meaning here
 
     # --- sections ---
 
@@ -292,7 +292,7 @@ class _Reader(AnswerReader):
         if self._section is _Section.INPUT:
             self._end_input(cut_off=cut_off)
         if self._at_start and not self._calls and self._thoughts:
-            # If a model has only thought, its thoughts are the answer, because an empty answer is useless.
+            # If a model only produced thoughts, they become the answer, because an empty one is useless.
             self._say(self._thoughts.text)
 
     def _end_reading(self, held: str, *, cut_off: bool) -> None:

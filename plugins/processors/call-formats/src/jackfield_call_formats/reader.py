@@ -34,7 +34,7 @@ _USE_NATIVE = (
     "or start the server without its tool-call parser"
 )
 
-# It does not begin like JSON, so that no code repairs the arguments and runs a tool with half a path or command.
+# Must not start like JSON, or the arguments might be repaired and a tool run with half a path or command.
 CUT_OFF = "unfinished, the answer ended too early (at its length limit?): "
 
 
@@ -46,7 +46,7 @@ class AnswerReader(ABC):
     """
 
     tags: ClassVar[Tags]
-    """The ends of plain text: `<think>`, and the beginnings of the format's calls."""
+    """Tags that end plain text: `<think>`, and those that start the format's calls."""
 
     def __init__(self, request: ChatRequest) -> None:
         config = request.config
@@ -56,7 +56,7 @@ class AnswerReader(ABC):
         self._calls = Calls(at_most_one=config.parallel_function_calls is False)
         self._out: list[ModelEvent] = []
         self._held = ""
-        self._blank: list[str] = []  # white space at the start of a text: it counts only if more text follows
+        self._blank: list[str] = []  # white space at the start of a text, which counts only if more text follows
         self._at_start = True
         self._has_text = False  # something other than white space arrived
         self._has_media = False
@@ -81,7 +81,7 @@ class AnswerReader(ABC):
                 self._out.append(self._calls.native(event))
             case ReasoningDelta():
                 if self._read_on == self._in_thought and not self._has_text:
-                    self._read_on = self._in_text  # the server takes the thoughts out of the text itself
+                    self._read_on = self._in_text  # the server already separates thoughts from the text
                 self._out.append(event)
             case ModelFinished():
                 self._finish(event)

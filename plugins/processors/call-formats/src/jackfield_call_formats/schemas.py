@@ -10,7 +10,7 @@ from typing import Any
 from jackfield.request import FunctionSchema
 
 Types = frozenset[str]
-"""JSON types a value may have; empty if the schema does not say."""
+"""The JSON types that a value may have, or none if the schema does not specify any."""
 
 
 def schema_json(schema: Mapping[str, object]) -> str:

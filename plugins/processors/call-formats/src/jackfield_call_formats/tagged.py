@@ -18,7 +18,7 @@ CALL, END_CALL = "<tool_call>", "</tool_call>"
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 
 NAME_WITHIN = 256
-"""A name can be shown early only if it is within this many characters of the body."""
+"""A name can only be emitted early if it occurs within this many characters."""
 
 _IN_JSON = re.compile('"|</?tool_call>|<code>')
 _IN_STRING = re.compile(r'\\[\s\S]|"|</?tool_call>')
@@ -71,7 +71,7 @@ class TaggedReader(AnswerReader):
         calls = self._found_in(text, cut_off=cut_off)
         if calls or self._body.index is None:
             return calls
-        # Its name has been shown, so it is a call, and its tool reports the faulty arguments to the model.
+        # The name has been emitted, so this is a call, and the tool will report the invalid arguments to the model.
         return [FoundCall(self._body.name, (CUT_OFF if cut_off else "") + raw_arguments(text))]
 
     def _found_in(self, text: str, *, cut_off: bool) -> list[FoundCall]:
@@ -123,8 +123,8 @@ class _Body:
         self._is_name_settled = False
         self._is_json: bool | None = None
         self._in_string = False
-        self._has_values = False  # the rest is values without escapes: of parameters, or code
-        self._after_end = False  # nothing but white space since a value or the function ended
+        self._has_values = False  # the rest consists of unescaped values: parameters or code
+        self._after_end = False  # only white space since the end of a value or the function
         if opening == FUNCTION:
             self._is_json = False
             self.add(FUNCTION)
@@ -160,7 +160,7 @@ class _Body:
             self._pass(text[position : match.start()])
             position = match.end()
             if self._is_end(match[0]):
-                # The end of a bare function is a part of it.
+                # The end tag of a bare function belongs to the body.
                 return match[0], match.end() if match[0] == END_FUNCTION else match.start(), position
         end = self._end_of_settled(text, position)
         self._pass(text[position:end])
@@ -182,7 +182,7 @@ class _Body:
             self._after_end = False
 
     def _is_end(self, mark: str) -> bool:
-        known = _MARKS.get(mark)  # an escape in a string is not one
+        known = _MARKS.get(mark)  # escapes in strings are not marks
         return known is not None and known(self)
 
     @property
@@ -222,7 +222,7 @@ _MARKS: Mapping[str, Callable[[_Body], bool]] = {
     CALL: _Body._tag,
     END_CALL: _Body._tag,
 }
-"""The action at each mark in a body; returns True if the body ends there."""
+"""Handlers for the marks in a body. Each returns True if the body ends there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class TextFormat(CallFormat):
         offers_tools = bool(request.functions) and request.config.function_choice != "none"
         if not request.functions and not any(is_tool_traffic(message) for message in request.messages):
             return request
-        # With the functions gone, a choice among them would make no sense to a backend.
+        # Without functions, a choice among them would make no sense to a backend.
         config = request.config.model_copy(update={"function_choice": "auto", "parallel_function_calls": None})
         if offers_tools:
             messages = with_system_text(self._with_traffic(request), self.prompt(request), first=False)
@@ -53,7 +53,7 @@ class TextFormat(CallFormat):
         """Write the results of one turn."""
         return in_lines([self.write_result(result) for result in results])
 
-    def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - for formats that have some
+    def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - for formats with stop words
         """Return the strings at which the model must stop, so that it does not invent results."""
         return ()
 

@@ -49,7 +49,7 @@ class Attempts:
                 self.complete = True
                 if self._elsewhere:
                     yield from self._unreported()
-                    # The first backend would consider this its own, and send it back to its server.
+                    # The first backend would take this data for its own, and send it back to its server.
                     event = replace(event, data=None)
         yield event
 

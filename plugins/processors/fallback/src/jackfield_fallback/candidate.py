@@ -11,7 +11,7 @@ from jackfield.models import BaseChatModel, backend_of, get_chat_model
 from jackfield.plugins import Plugins
 from jackfield.secrets import StatesSecrets
 
-# Settings for one server's protocol, or for one model's time-outs and lengths; another model has its own.
+# Settings for one server's protocol or one model's timeouts and lengths, which do not apply to another model.
 _MODEL_OPTIONS = frozenset(
     {
         "extra_body",
@@ -24,7 +24,7 @@ _MODEL_OPTIONS = frozenset(
         "use_raw_api",
     }
 )
-# Options that are part of the question, and so apply to every model.
+# Options that are part of the question and apply to every model.
 _QUESTION_OPTIONS = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
 
 

@@ -17,7 +17,7 @@ from jackfield.errors import (
     UnsupportedInputError,
 )
 
-# The first class that fits; subclasses come before the classes they extend.
+# The first matching class counts, so subclasses come before the classes they extend.
 _CAUSES: tuple[tuple[type[ModelServiceError], str], ...] = (
     (RateLimitedError, "rate_limit"),
     (ModelOverloadedError, "overload"),
@@ -33,7 +33,7 @@ _CAUSES: tuple[tuple[type[ModelServiceError], str], ...] = (
 )
 OTHER = "other"
 RESTING: frozenset[str] = frozenset({"rate_limit", "overload", "timeout", "connection"})
-"""Causes that the next call would most likely meet as well."""
+"""Causes that would most likely affect the next call as well."""
 
 
 def cause_of(error: Exception) -> str:

@@ -23,13 +23,13 @@ from jackfield_fallback.config import FallbackConfig
 from jackfield_fallback.rests import Rests
 
 METADATA = "jackfield-fallback"
-"""The key of a request's metadata that says for whom a model stands in: it looks for no stand-in of its own."""
+"""Metadata key that names the model being replaced. A fallback model does not use fallbacks of its own."""
 SWITCHED_EVENT = "jackfield-fallback.switched"
 
 Model: TypeAlias = str | Mapping[str, Any] | LLMConfig | BaseChatModel
 Models: TypeAlias = Model | Sequence[Model]
 
-_FIRST = ""  # the key under which the first model rests; the others have their names
+_FIRST = ""  # the first model's key for cooldowns; the others use their names
 _NOTES = {
     "en": "{failed} could not answer ({cause}); {asked} is asked instead",
     "zh": "{failed} 无法回答（{cause}），改为询问 {asked}",
@@ -60,8 +60,8 @@ class Fallback(Processor):
     config_class = FallbackConfig
     config: FallbackConfig
     phase: ClassVar[Phase] = "format"
-    # Inside of redaction: what must not leave the machine does not leave it to another model, either. Outside of the
-    # call format: another model has another one.
+    # Inside redaction, so that redacted values do not reach other models either. Outside the call format, which each
+    # model has for itself.
     after: ClassVar[tuple[str, ...]] = ("redaction",)
     before: ClassVar[tuple[str, ...]] = ("call_format",)
 
@@ -114,12 +114,12 @@ class Fallback(Processor):
         try:
             raise call.error()
         finally:
-            call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
+            call.failures.clear()  # break the cycle: the traceback refers to this frame, which refers to the call
 
     def _record_or_raise(self, call: _Call, model: Candidate | None, error: Exception) -> None:
         """Record a model's failure, or raise the error if asking another model would not help."""
         if model is None and not isinstance(error, ModelServiceError):
-            raise error  # it is about the request, or about the first model's own configuration
+            raise error  # the error concerns the request, or the first model's own configuration
         call.failures[model] = error
         self._rests.note(_rest_key(model), error)
 
@@ -135,7 +135,7 @@ class Fallback(Processor):
         """Return a model's event stream, either from the rest of this chain or from another model."""
         if model is None:
             return call.call_next(_once(call.request))
-        other = await sync.shared_in_worker(model.model)  # it may have to import a backend
+        other = await sync.shared_in_worker(model.model)  # may import a backend
         left_s = call.time_left(self._clock())
         own = other.config.generate_cfg
         options = options_for(own, call.request.config, deadline_s=left_s).merged({"lang": call.request.lang})

@@ -44,7 +44,7 @@ class Inspection:
         self._reasoning = Scanner(rules.watches["reasoning"])
         self._arguments: dict[int, list[str]] = {}
         self._has_calls = False
-        self._whole: list[str] = []  # the text, as passed on
+        self._whole: list[str] = []  # the text as forwarded
         self._length = 0
         self._waiting: list[ModelEvent] = []
         self.violation: Violation | None = None

@@ -19,7 +19,7 @@ class ArgumentsScan:
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = watches
-        self._budget = Budget()  # for all strings together, however many there are
+        self._budget = Budget()  # shared by all strings, however many there are
         self.counts: Counter[str] = Counter()
         self.stopped = ""
 
@@ -28,7 +28,7 @@ class ArgumentsScan:
         try:
             value = loads_lenient(arguments)
             changed = self._value(value)
-        except (ValueError, RecursionError):  # not JSON, or deeper than any tool takes, so read as written
+        except (ValueError, RecursionError):  # not JSON, or nested too deeply for any tool, so it is scanned as text
             return self._text(arguments)
         # Numbers are searched as well, because `{"to": 4912345}` means the same as `{"to": "4912345"}`.
         return arguments if changed == value else dumps(changed)

@@ -10,7 +10,7 @@ import regex as regexes
 from jackfield.errors import ConfigError
 
 SEARCH_S = 0.1
-"""Seconds of processor time for one search in one window; a usual one takes microseconds."""
+"""CPU seconds for one search in one window; a typical one takes microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

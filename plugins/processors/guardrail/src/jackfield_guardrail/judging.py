@@ -60,7 +60,7 @@ class Judge:
         return Verdict(False, _UNCLEAR[lang].format(question=self._question), usage)
 
     def _ask(self, answer: str, lang: Lang) -> AsyncIterator[ModelEvent]:
-        # A text cannot contain the digest of itself, so none can pretend that it has ended.
+        # A text cannot contain its own digest, so none can fake its end.
         mark = f"=== {blake2b(answer.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="
         question = _QUESTION[lang].format(question=self._question)
         messages = [

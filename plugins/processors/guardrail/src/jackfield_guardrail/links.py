@@ -16,7 +16,7 @@ from jackfield_guardrail.finding import Found
 
 _WINDOW = 128
 
-# A part of every opening. Most texts have none, and need no further search.
+# Every opening contains one of these. Most texts have none, and need no further search.
 _HINT = re.compile(r"\](?:\(|:)|=|[lL]\(|[/\\]{2}|:[/\\]|[wW]\.")
 _OPENING = re.compile(
     r"""(?P<markdown>\][(:]\s{0,64}<?)
@@ -38,7 +38,7 @@ _UP_TO = {
     "css": re.compile(r"[^\s)]*"),
     "bare": re.compile(r"\S*"),
 }
-_SHOWN = re.compile(r"""[^\s<>"'`)\]]*""")  # the characters that readers take as part of a bare address
+_SHOWN = re.compile(r"""[^\s<>"'`)\]]*""")  # characters that readers treat as part of a bare address
 _IGNORED = re.compile(r"[\t\r\n]")  # removed by browsers anywhere in an address
 _STRIPPED = "".join(map(chr, range(33)))  # removed by browsers around an address
 _HALF_AN_ENTITY = re.compile(r"&[#\w]*\Z")
@@ -46,7 +46,7 @@ _SCHEME = re.compile(r"([a-z0-9+.-]*):", re.IGNORECASE)
 _MAY_BECOME_A_SCHEME = re.compile(r"(?:[a-z][a-z0-9+.-]*|/)?\Z", re.IGNORECASE)
 _SERVER = re.compile(r"([^/?#]*)([/?#]?)")
 _NAME = re.compile(r"[a-z0-9.-]*(?::\d+)?")
-# Text after the name in a bare address that could still turn it into another name. If only words follow, as in a
+# Text after the name in a bare address that could still turn it into a different name. If only words follow, as in a
 # Chinese sentence, only an ASCII name could do that; if a path follows, which could carry data, any name could.
 _GOES_ON = {"": re.compile(r"[.:。．｡][a-z0-9]"), "/": re.compile(r"[.:。．｡]\w|[^\W_a-z0-9]")}
 _RUNS = frozenset({"javascript", "vbscript", "file", "ftp", "ftps", "sftp", "ws", "wss", "blob", "filesystem"})

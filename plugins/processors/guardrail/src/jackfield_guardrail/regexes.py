@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import regex as regexes
 
-_MANY = 10  # counted repeats from here on multiply beyond the bounds of a window
+_MANY = 10  # counted repeats above this multiply beyond the bounds of a window
 _TOKEN = re.compile(
     r"""\\.                                    # an escape
       | \[\^?\]?(?:\\.|[^\]\\])*\]             # a class; a bracket that comes first in it does not close it
@@ -45,7 +45,7 @@ def fault_of_regex(regex: str) -> str:
 def _repeats_repeats(regex: str) -> bool:
     """Return True if an unbounded repeat contains another one that can backtrack."""
     groups = [_Group()]
-    before = False  # True if the last piece contains a repeat
+    before = False  # True if the last token contains a repeat
     for token in _TOKEN.finditer(regex):
         repeats, before = before, False
         if _opens_a_group(token):

@@ -16,16 +16,16 @@ from jackfield.errors import ConfigError
 from jackfield_guardrail.finding import Finder, Found
 
 BLOCK = 32
-"""The number of characters decided at once; a stream is delayed by this much beyond its windows."""
+"""The number of characters decided at once, which delays a stream in addition to its windows."""
 
 LONGEST = 2048
-"""The most characters searched for one match, which bounds the work on a hostile text."""
+"""The maximum number of characters searched for one match, which bounds the work on hostile text."""
 
 TEXT_S = 0.5
-"""Seconds of processor time for all searches in one text, besides `CHARACTER_S`."""
+"""CPU seconds for all searches in one text, in addition to `CHARACTER_S`."""
 
 CHARACTER_S = 20e-6
-"""Seconds of processor time that each character of a text adds for each watch; a usual one takes a tenth of it."""
+"""CPU seconds that each character adds for each watch; a typical watch takes a tenth of this."""
 
 _BEFORE = 32  # characters before a block that a regular expression can look back at
 
@@ -143,7 +143,7 @@ class Scanner:
             self._reach = min(2 * self._reach, LONGEST)
             return ""
         self._reach = self._window
-        if outcome.cut:  # too long to follow; no answer is better than half of one
+        if outcome.cut:  # the match is too long to follow, and no answer is better than half of one
             self.stopped = outcome.cut
             return ""
         self.stopped = outcome.stopped

@@ -18,7 +18,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_FEW_LETTERS = 10  # fewer letters do not show their language
+_FEW_LETTERS = 10  # fewer letters do not reveal the language
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Verdict:
 
 
 Opinion: TypeAlias = bool | str | Verdict
-"""True: it passes. False: it does not. A text: it does not, and this is the fault."""
+"""True if the answer passes; otherwise False, or a string that describes the problem."""
 
 
 class WholeCheck(Protocol):
@@ -102,7 +102,7 @@ class LanguageCheck:
     def _fits(self, text: str, letters: int) -> bool:
         if self._language == "en":
             return len(_LATIN.findall(text)) >= 0.8 * letters
-        # A third is a lot, because one Chinese character carries as much text as four letters of a name or term.
+        # Almost a third is a lot, because one Chinese character carries as much text as four letters of a name or term.
         return len(_HAN.findall(text)) >= 0.3 * letters and len(_KANA.findall(text)) < 0.1 * letters
 
 

@@ -10,7 +10,7 @@ from jackfield.messages import ContentItem, ItemKind, basename_of
 
 LONGEST_NAME = 120
 INLINE = "inline"
-"""The name for an item without one, whose bytes are in the message itself."""
+"""Name for an unnamed item whose bytes are in the message itself."""
 
 _LABELS: Mapping[Lang, Mapping[ItemKind, str]] = {
     "en": {"image": "![image]", "video": "![video]", "audio": "![audio]", "file": "[file]"},
@@ -60,6 +60,6 @@ def _shown(location: str) -> str:
     name = basename_of(location)
     if len(name) > LONGEST_NAME:
         name = f"{name[: LONGEST_NAME - 21]}…{name[-20:]}"
-    # Line ends, control characters, lone surrogates, and marks that change the writing direction.
+    # Line breaks, control characters, lone surrogates, and marks that change the writing direction.
     letters = "".join(" " if unicodedata.category(letter)[0] in "CZ" else letter for letter in name)
     return " ".join(letters.split()).replace("](", "] (") or INLINE

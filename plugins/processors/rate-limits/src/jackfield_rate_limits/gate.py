@@ -60,7 +60,7 @@ class Gate:
 
     async def look(self, wanted: Wanted) -> Entry | Wait:
         """Admit a request if the queue is empty and a slot is free."""
-        if self._poll_s is None:  # without a file, a check takes no time, and no other request can intervene
+        if self._poll_s is None:  # without a file, the check is immediate, and no other request can intervene
             with self._lock:
                 is_alone = not self._line
             return await self._try(wanted) if is_alone else Wait(None, "turn")
@@ -75,7 +75,7 @@ class Gate:
                     return await self._try(wanted)
                 if first.is_waiting:
                     return Wait(None, "turn")
-                await ticket.woken.wait()  # the first one checks the file, which takes milliseconds
+                await ticket.woken.wait()  # the first request is checking the file, which takes milliseconds
         finally:
             self._leave_the_line(ticket)
 
@@ -145,7 +145,7 @@ class Gate:
             return self._line[0]
 
     def _leave_the_line(self, ticket: _Ticket) -> None:
-        with self._lock, contextlib.suppress(ValueError):  # it may have been cancelled
+        with self._lock, contextlib.suppress(ValueError):  # the request may have been cancelled
             self._line.remove(ticket)
         self._wake_the_first()
 
@@ -153,7 +153,7 @@ class Gate:
         with self._lock:
             while self._line and not self._line[0].wake():
                 self._line.popleft()
-            if self._line and self._line[0].is_waiting:  # a request that only checks has seen enough
+            if self._line and self._line[0].is_waiting:  # requests that are only checking now know that they must wait
                 for ticket in self._line:
                     if not ticket.is_waiting:
                         ticket.wake()
@@ -164,14 +164,14 @@ class _Ticket:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_waiting: bool) -> None:
         self._loop = loop
-        self.is_waiting = is_waiting  # and not only to check if it must
+        self.is_waiting = is_waiting  # False for a request that only checks if it must wait
         self.woken = asyncio.Event()
 
     def wake(self) -> bool:
         """Wake the waiting request, from any thread. Return False if its event loop is closed."""
         try:
             self._loop.call_soon_threadsafe(self.woken.set)
-        except RuntimeError:  # its loop was closed before it could leave the line
+        except RuntimeError:  # its loop was closed before the request could leave the queue
             return False
         return True
 

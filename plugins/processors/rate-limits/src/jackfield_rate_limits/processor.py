@@ -107,7 +107,7 @@ class RateLimits(Processor):
                     yield event
         except RateLimitedError as error:
             call.refused = True
-            # As the server requests, within bounds, because it does not know about other waiting requests.
+            # Bounded, because the server does not know about other waiting requests.
             asked_for_s = self.config.pause_s if error.retry_after_s is None else error.retry_after_s
             await gate.pause(asked_for_s, max_pause_s=self.config.max_pause_s)
             raise
@@ -141,7 +141,7 @@ class RateLimits(Processor):
         question = answer = 0
         if self._limits.tokens is not None:
             question = self._counter.request(request)
-            # The server itself reserves `max_tokens`; a guess may be reduced to the available tokens.
+            # The server reserves `max_tokens` itself, while an estimate may be reduced to the available tokens.
             answer = request.config.max_tokens or max(0, min(round(gate.answer_tokens), self._limits.tokens - question))
             if question + answer > self._limits.tokens:
                 raise LimitReachedError(
@@ -205,7 +205,7 @@ class _Call:
 
 
 def _is_worth_telling(wait: Wait, request: ChatRequest) -> bool:
-    # A consumer that cannot handle a reset is retried only while it has seen nothing.
+    # A consumer that cannot handle a reset is only retried before it has received any output.
     if request.metadata.get(ONLY_BEFORE_OUTPUT):
         return False
     return wait.seconds is None or wait.seconds >= _WORTH_TELLING_S

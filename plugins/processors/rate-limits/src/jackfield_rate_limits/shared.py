@@ -11,7 +11,7 @@ from jackfield_rate_limits.gate import Clock, Gate
 from jackfield_rate_limits.state import State
 
 APPLICATION_ID = 0x4A46524C
-"""Marks a file as one of limits in its header; SQLite reserves this field for that."""
+"""Identifies a rate limits file in SQLite's application id field."""
 VERSION = 1
 POLL_S = 0.2
 _MOST_GATES = 256
@@ -61,7 +61,7 @@ def ledger_of(path: Path | None) -> Ledger[State]:
     )
 
 
-# By process id, because a forked child has its own queues, and none of its parent's locks.
+# By process id, because a forked child has its own queues and none of its parent's locks.
 _by_process: dict[int, Gates] = {}
 
 

@@ -110,7 +110,7 @@ class State:
         used = self.used.get(entry.slice)
         if used is not None:
             used[1] = max(0, used[1] + tokens - entry.tokens)
-        elif tokens > entry.tokens:  # its second has left the minute, so the unforeseen tokens count from now on
+        elif tokens > entry.tokens:  # its slice has expired, so the unexpected tokens count from now on
             self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
 
     def forget(self, entry: Entry) -> None:

@@ -14,7 +14,7 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)",
     re.DOTALL,
 )
-# The beginning of a longer escape: one without its digits, or the first half of a pair.
+# The start of an incomplete escape: one without all its digits, or the first half of a surrogate pair.
 _BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?\Z")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,9 +36,9 @@ class ArgumentsScanner:
     def __init__(self, finder: Finder, replace: Replace) -> None:
         self._finder = finder
         self._replace = replace
-        self._budget = finder.make_budget()  # for all strings together, however many there are
-        self._rest = ""  # half an escape, half a number
-        self._string: Scanner | None = None  # of the open string
+        self._budget = finder.make_budget()  # shared by all strings, however many there are
+        self._rest = ""  # an incomplete escape or number
+        self._string: Scanner | None = None  # for the open string
         self._plain: Scanner | None = None  # for arguments that are not JSON
         self._begun = False
 

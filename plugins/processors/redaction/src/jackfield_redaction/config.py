@@ -74,4 +74,4 @@ ALL_KINDS: tuple[Kind, ...] = (
     "ip",
     "phone",
 )
-"""In the order in which they are tried if several could begin at a place."""
+"""In the order in which they are tried at the same position."""

@@ -26,17 +26,17 @@ LOOKBEHIND = 16
 """The number of characters before a value that a detector may look at."""
 
 Measure = Callable[[str, int, int], int]
-"""Takes a text, the start of a possible value, and the end of its reach; returns the value's end, or 0 for none."""
+"""Takes a text, the start of a possible value, and the end of its reach. Returns the value's end, or 0 for none."""
 
 _DIGITS = "0123456789"
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ALNUM = _DIGITS + _UPPER + _UPPER.lower()
 
-# A value begins where no word continues. In JSON pasted as text, the n of \n before it is not part of a word.
+# A value starts where no word continues. In JSON pasted as text, the n in a preceding \n is not part of a word.
 _START = r"(?:(?<![A-Za-z0-9_])(?!(?<=\\)(?:[nrt]|u[0-9A-Fa-f]{4}))|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4}))"
 _END = r"(?![A-Za-z0-9_])"
 _SPACE = " \u00a0\u2009\u202f"
-_HYPHEN = "\u2010\u2011\u2012\u2013-"  # the plain one last: these stand in character classes
+_HYPHEN = "\u2010\u2011\u2012\u2013-"  # the plain one last, because these are used in character classes
 _NUMBER = rf"0-9{_SPACE}.()/{_HYPHEN}"
 
 
@@ -73,11 +73,10 @@ def _begun(literal: str, rest: str) -> str:
     return rf"(?:{re.escape(literal)}{rest}|{begun})"
 
 
-# A stretch without any of these contains no value and no beginning of one, except in its last word. This only saves
-# time.
+# Text without any of these contains no value or start of one, except in its last word. This is only an optimisation.
 TRIGGER = re.compile(r"@|0|1|2|3|4|5|6|7|8|9|-----|_|k-|xox|xapp-|A[KSI][IZ]|glpat-|pypi-|eyJ")
 CANDIDATE_REACH = 66
-"""The furthest a trigger is from the beginning of its value, in characters."""
+"""The maximum distance of a trigger from the start of its value, in characters."""
 
 _GAPS = rf"[{_SPACE}.()/{_HYPHEN}]{{0,5}}+"
 _WORD_BEGINS = (
@@ -92,7 +91,7 @@ _NUMBER_BEGINS = (
 CANDIDATE = re.compile(
     rf"{_START}(?:{_WORD_BEGINS}|{_NUMBER_BEGINS}|[+(](?=[0-9(]|\Z))|(?<!-)-(?:----(?:B|\Z)|-{{0,3}}\Z)"
 )
-"""Possible beginnings of values: a superset of the actual ones."""
+"""Possible starts of values: a superset of the actual ones."""
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ _KEY = re.compile(
 
 def _measure_api_key(text: str, start: int, end: int) -> int:
     found = _KEY.match(text, start, end)
-    # Names of packages and CSS classes also begin like some keys, but do not look random.
+    # Names of packages and CSS classes start like some keys, but do not look random.
     if not found or (found["loose"] and not _looks_random(found[0][3:])):
         return 0
     return found.end()
@@ -174,7 +173,7 @@ _FILE_ENDINGS = frozenset(
 
 def _measure_email(text: str, start: int, end: int) -> int:
     found = _EMAIL.match(text, start, end)
-    # git@host:path is the address of a repository; the user's name in it is always git.
+    # git@host:path is a repository address, in which the user name is always git.
     if not found or found["local"] == "git" or found["top"].lower() in _FILE_ENDINGS:
         return 0
     return found.end()
@@ -203,7 +202,7 @@ def _measure_ipv6(text: str, start: int, end: int) -> int:
         return 0
     end = _end_before_the_sentence(text, end)
     address = text[start:end]
-    # Without a digit it is more likely a path of names.
+    # Without a digit, this is more likely a dotted path of names.
     return end if any(map(str.isdigit, address)) and _is_somebodys(address) else 0
 
 
@@ -350,7 +349,7 @@ DETECTORS = (
     _detector("cn_id", "12345689", rf"{_START}(?<![.])[0-9]{{1,18}}+[Xx]?", _measure_cn_id),
     _detector("card", "23456", rf"{_START}(?<![0-9][.,]){_NUMBER_REACH}", _measure_card),
     _detector("us_ssn", _DIGITS, rf"{_START}(?<![A-Za-z0-9][./{_HYPHEN}]){_NUMBER_REACH}", _measure_us_ssn),
-    # A letter and a slash or hyphen before it: the version of a program (Chrome/120.0.0.0).
+    # After a letter and a slash or hyphen, this is a program's version (Chrome/120.0.0.0).
     _detector("ip", _DIGITS, rf"{_START}(?<![0-9]\.)(?<![A-Za-z][/-])[0-9][0-9.]{{0,17}}+", _measure_ipv4),
     _detector(
         "ip",
@@ -362,4 +361,4 @@ DETECTORS = (
         "phone", "+(" + _DIGITS, rf"{_START}(?<![A-Za-z0-9][./{_HYPHEN}])[+(0-9][{_NUMBER}]{{0,40}}+", _measure_phone
     ),
 )
-"""In the order in which they are tried if several could begin at a place."""
+"""In the order in which they are tried at the same position."""

@@ -81,7 +81,7 @@ def _restorer(values: Mapping[str, str]) -> AnswerTransform:
 
 
 def _removing(counts: Counter[str]) -> Replace:
-    def remove(kind: str, value: str) -> str:  # noqa: ARG001 - the value is what must not come out
+    def remove(kind: str, value: str) -> str:  # noqa: ARG001 - the value must not be revealed
         counts[kind] += 1
         return f"[{kind.upper()}]"
 

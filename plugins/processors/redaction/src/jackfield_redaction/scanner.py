@@ -18,16 +18,16 @@ Replace = Callable[[str, str], str]
 """Returns the replacement for a kind and a value."""
 
 MATCH_S = 0.02
-"""Seconds of processor time for a pattern of the user at one place; a usual one takes microseconds."""
+"""CPU seconds for a custom pattern at one position; a typical one takes microseconds."""
 TEXT_S = 0.3
-"""Seconds of processor time for all patterns of the user in one text, besides `CHARACTER_S`."""
+"""CPU seconds for all custom patterns in one text, in addition to `CHARACTER_S`."""
 
 CHARACTER_S = 20e-6
-"""Seconds of processor time that each character of a text adds for each pattern."""
+"""CPU seconds that each character adds for each pattern."""
 
-_TRIES = 3  # a busy machine may stall for longer than `MATCH_S`, and the processor's clock runs on
-_PLACES = 16  # positions tried between two readings of the clock, which take as long as a pattern
-_LONG = 64  # a longer reach is beyond anything that only begins like a value
+_TRIES = 3  # a busy machine may stall for longer than `MATCH_S` while the clock runs on
+_PLACES = 16  # positions tried between two clock readings, each of which takes as long as a pattern
+_LONG = 64  # text that only starts like a value never has a longer reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Scanner:
         return self._advance(final=True)
 
     def _goes_on(self, detector: Detector) -> bool:
-        # Without this, every delta would cause a long value to be read again from its beginning.
+        # Without this, every delta would cause a long value to be read again from its start.
         assert detector.ends is not None  # noqa: S101 - `_wait_for` sees to it
         if len(self._text) - self._place >= detector.longest or detector.ends.search(self._text, self._seen):
             return False

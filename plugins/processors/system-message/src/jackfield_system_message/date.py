@@ -6,7 +6,7 @@ from datetime import date
 
 from jackfield.config import Lang
 
-# Written out, because the names of `strftime` depend on the machine's locale.
+# Spelled out, because the names in `strftime` depend on the locale.
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

@@ -14,12 +14,12 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _OTHER_RUN = re.compile(f"[{_KANA}{_HANGUL}]+")
 _WORD = re.compile(rf"[^\W\d_{_HAN}{_KANA}{_HANGUL}]+(?:['’-][^\W\d_{_HAN}{_KANA}{_HANGUL}]+)*")
 _HAN_OR_WORD = re.compile(f"{_HAN_RUN.pattern}|{_WORD.pattern}")
-# Code and addresses are in no language. An open fence extends to the end.
+# Code and URLs have no language. An unclosed fence extends to the end.
 _NO_LANGUAGE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://[!-~]+", re.DOTALL)
 # Japanese and Korean texts have far more kana or hangul than this; a Chinese text that quotes a の has less.
 _HAN_FOR_EACH_KANA = 10
-_HAN_FOR_EACH_WORD = 1.5  # characters of a Chinese word
-_LOOKED_AT = 1000  # characters at each end of a text; more would show nothing new, and the text may be a book
+_HAN_FOR_EACH_WORD = 1.5  # Han characters per Chinese word
+_LOOKED_AT = 1000  # characters at each end of a text; more would add nothing, and the text may be a book
 
 
 def language_of_text(text: str) -> Lang | None:

@@ -50,12 +50,12 @@ class Language(Preprocessor):
         """Add the answer language to the system message, if the settings ask for it."""
         if not self.config.instruct:
             return messages
-        # Not by `generate_cfg.lang`, which is for Jackfield's own texts.
+        # Not `generate_cfg.lang`, which only applies to Jackfield's own texts.
         answer_in = self.config.lang or ("zh" if found == "zh" else None)
         return _asking(messages, IN_THIS_LANGUAGE[answer_in] if answer_in else AS_THE_USER)
 
     def _found(self, messages: Sequence[Message]) -> Lang | None:
-        # Not by the system message, because agents put documents into it.
+        # Not the system message, because agents put documents into it.
         said = (message.get_text_content() for message in reversed(messages) if message.role == USER)
         if self.config.look_at == "all":
             return language_of_most(list(said)[::-1])

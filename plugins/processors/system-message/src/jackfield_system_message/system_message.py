@@ -59,7 +59,7 @@ class SystemMessage(Preprocessor):
         text = self._text(request.lang)
         if not text or (said is not None and self._is_enough(said, text)):
             return request
-        # If there was none, the request for a language comes last.
+        # Without an earlier text, the language instruction comes last.
         messages = with_system_text(request.messages, text, first=self.config.where != "after")
         return replace(request, messages=messages)
 
@@ -76,7 +76,7 @@ class SystemMessage(Preprocessor):
 
     def _today(self) -> date:
         now = datetime.fromtimestamp(self._clock(), UTC)
-        return now.astimezone(self._zone).date()  # None is the machine's own zone
+        return now.astimezone(self._zone).date()  # None means the local time zone
 
 
 def _in_language(text: str | Mapping[Lang, str], lang: Lang) -> str:
@@ -92,7 +92,7 @@ def _zone(name: str | None) -> tzinfo | None:
         return None
     try:
         return ZoneInfo(name)
-    except (KeyError, OSError, ValueError) as error:  # missing, a folder, or not a valid name
+    except (KeyError, OSError, ValueError) as error:  # missing, a directory, or an invalid name
         raise ConfigError(
             f"system_message: timezone {name!r} is not known here: write an IANA name such as Asia/Shanghai or UTC, "
             "or install the package tzdata if this machine has none"

@@ -31,11 +31,11 @@ from jackfield_truncation.writing import Spent, failed, request_for, sizes_of_qu
 COMPACTED_EVENT = "jackfield-truncation.compacted"
 UNKNOWN_EVENT = "jackfield-truncation.context_unknown"
 
-_WORTH, _SOON = 8, 32  # divisors of the compaction threshold; for less, no model is asked while the request still fits
+_WORTH, _SOON = 8, 32  # divisors of the compaction threshold; no model is asked to save less while the request fits
 _LEAST = 256  # tokens for the words around a summary
-_ATTEMPTS = 6  # each with half of the refused length
-_REFUSED = 0.75  # share of a request that was too long, because the answer needs room as well
-_FULL = 0.8  # share of a request for a summary, because the text around each message counts as well
+_ATTEMPTS = 6  # each with half the rejected length
+_REFUSED = 0.75  # share of the rejected length, because the answer needs room as well
+_FULL = 0.8  # share of a summary request, because the text around each message counts as well
 _UNKNOWN = {
     "en": "the context of {model} is not known: nothing is compacted before a request is refused; set context_tokens",
     "zh": "{model} 的上下文长度未知：在请求被拒绝之前不会压缩对话，请设置 context_tokens",
@@ -83,7 +83,7 @@ class Compaction(Toolset):
     @property
     def shared(self) -> _Shared:
         """State shared by all runs of the agent."""
-        if self._made is None:  # not at creation, because its host is set later
+        if self._made is None:  # not in __init__, because the host is set later
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
             countings = Countings(
@@ -94,7 +94,7 @@ class Compaction(Toolset):
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
         """Return the tool that reads summarised messages, and the toolset that compacts each run."""
-        # The tool is the same for all runs, because checking its schema in each would take longer than everything else.
+        # All runs share the tool, because checking its schema in each run would take longer than everything else.
         return [ReadEarlier(), _OfEachRun(self)]
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
@@ -128,7 +128,7 @@ class _Shared:
     countings: Countings
     summaries: Summaries
     said_unknown: bool = False
-    learned: int | None = None  # the limit of requests, if only a refusal by the server has shown one
+    learned: int | None = None  # the request limit, if it is only known from the server's rejections
 
     def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
         """Return the maximum length of a request, or None if it is unknown or unlimited."""
@@ -277,7 +277,7 @@ class Compacting(Processor):
             measure = look.measure
             try:
                 view = await self._summarise(measure, decided, call_next, spent)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
+            except Exception as error:  # noqa: BLE001 - the question can be answered without a summary
                 await self._in_place(request, partial(self._wait, measure, _WORTH))
                 yield failed(error, request.lang)
             else:
@@ -293,7 +293,7 @@ class Compacting(Processor):
         return self._make_event(measure, note=_NOTED[measure.request.lang])
 
     def _look(self, request: ChatRequest) -> _Look:
-        # All at once, because with a vocabulary each count is a round trip to a thread.
+        # In one go, because with a vocabulary each count is a round trip to a thread.
         measure = self._measure_request(request)
         found = self._make_event(measure) if not self._looked and self._finds(measure) else None
         return _Look(measure, found, self._wanted(measure) or self._decide_request(measure))
@@ -309,7 +309,7 @@ class Compacting(Processor):
         counting = shared.countings.of(request)
         counter = counting.counter()
         limit = shared.limit(request, exact=counting.exact)
-        assert limit is not None  # noqa: S101 - that does not depend on how it is counted
+        assert limit is not None  # noqa: S101 - the limit does not depend on how tokens are counted
         self._sizes.take(request.messages, counter.message)
         system = request.messages[: numbered_from(request.messages)]
         around = sum(map(counter.message, system)) + counter.functions(request.functions)
@@ -382,7 +382,7 @@ class Compacting(Processor):
         saved = self._sizes.seen(before) - self._sizes.seen(view)
         if saved * _WORTH >= measure.most or (saved > _LEAST and tokens > measure.limit):
             return view
-        self._wait(measure, _SOON)  # the available messages do not suffice; do not check them in each turn
+        self._wait(measure, _SOON)  # there is too little to save; do not check again in every turn
         return None
 
     def _wait(self, measure: _Measure, part: int) -> None:

@@ -43,7 +43,7 @@ _MORE = {
     "zh": "[请用 first={number} 继续读取]",
 }
 
-_LANG: Lang = "en"  # for a call without a run
+_LANG: Lang = "en"  # for a call outside a run
 
 
 class ReadEarlier(BaseTool):

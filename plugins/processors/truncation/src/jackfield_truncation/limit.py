@@ -8,7 +8,7 @@ from jackfield.request import ChatRequest
 from jackfield_truncation.config import TruncationConfig
 
 ESTIMATE_MARGIN = 0.1
-EXACT_MARGIN = 0.02  # the server's own text around messages and schemas is not counted exactly
+EXACT_MARGIN = 0.02  # the server's own text around messages and schemas cannot be counted exactly
 
 _MOST_ANSWER_TOKENS = 4096
 

@@ -81,7 +81,7 @@ class Truncation(Preprocessor):
         return call_next(request) if self._surely_fits(request) else self._counted(request, call_next)
 
     async def _counted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        # Not on the event loop, because loading a vocabulary and counting a long history each take a third of a second.
+        # In a thread, because loading a vocabulary and counting a long history each take a third of a second.
         if self._countings.at_hand(request):
             decided = self._decide(request)
         else:
@@ -96,7 +96,7 @@ class Truncation(Preprocessor):
     def _decide(self, request: ChatRequest) -> Decided:
         counting = self._countings.of(request)
         limit = tokens_allowed(request, self.config, exact=counting.exact)
-        assert limit is not None  # noqa: S101 - without a limit every request surely fits
+        assert limit is not None  # noqa: S101 - without a limit, every request certainly fits
         return Decided(trim(request, limit, counting.counter()), counting)
 
 

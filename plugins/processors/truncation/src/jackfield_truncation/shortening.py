@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from jackfield.config import Lang
 from jackfield.tokenizers import TokenCounter
 
-_CLOSE_ENOUGH = 0.9  # of the allowed tokens; each step closer costs another count
+_CLOSE_ENOUGH = 0.9  # fraction of the allowed tokens; each step closer requires another count
 
 
 def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str:

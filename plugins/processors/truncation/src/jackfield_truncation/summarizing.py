@@ -29,7 +29,7 @@ __all__ = ["FAILED_EVENT", "SUMMARIZED_EVENT", "SummarizingTruncation"]
 
 SUMMARIZED_EVENT = "jackfield-truncation.summarized"
 
-_FULL = 0.6  # share of the room to which it is emptied at once, so that the next questions need no new summary
+_FULL = 0.6  # fraction of the room to empty it to in one go, so that the next questions need no new summary
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ class SummarizingTruncation(Truncation):
     def _plan(self, request: ChatRequest, decided: Decided) -> _Plan:
         """Decide which messages a summary must cover so that the rest fits next to it."""
         limit = tokens_allowed(request, self.config, exact=decided.counting.exact)
-        assert limit is not None  # noqa: S101 - something had to go
+        assert limit is not None  # noqa: S101 - something had to be dropped
         room = min(self.config.summary_tokens, limit // 4)
         known = self._summaries.find(request.messages) or Summary((), "")
         new = _to_go(request, known.covered, limit - room, limit, decided.counting.counter())
@@ -147,7 +147,7 @@ class SummarizingTruncation(Truncation):
         try:
             asked = await self._in_place(request, lambda: self._question(request, plan, counter))
             written.summary = Summary(plan.covered, await summary_from(self._llm, asked, call_next, written))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
+        except Exception as error:  # noqa: BLE001 - the question can be answered without a summary
             written.error = error
         else:
             self._summaries.keep(request.messages, written.summary)
@@ -179,7 +179,7 @@ def _to_go(
     for limit in (most, int(most * _FULL)):
         try:
             gone = trim(rest, limit, counter, whole_limit=whole_limit).dropped
-        except ContextLengthError:  # the request as a whole can be made to fit; this was only to leave it room
+        except ContextLengthError:  # the whole request can be made to fit; this only tried to leave it more room
             break
         if all(is_only_reasoning(rest.messages[position]) for position in gone):
             break
@@ -206,7 +206,7 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
         return decided
     gone = set(map(left.__getitem__, trimmed.dropped))
     kept_positions = [position for position in left if position not in gone]
-    # After the last step that it covers, so that it never comes between a call and its result.
+    # After the last step that the summary covers, so that it never separates a call from its result.
     last_covered = max(position for position in covered if not is_only_reasoning(request.messages[position]))
     before = bisect(kept_positions, last_covered)
     messages: tuple[Message, ...] = trimmed.request.messages

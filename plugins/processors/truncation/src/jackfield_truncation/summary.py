@@ -16,7 +16,7 @@ from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.trimming import SMALLEST_TEXT
 
 _DIST = "jackfield-truncation"
-_MOST_SUMMARIES = 256  # of some 2 KB each
+_MOST_SUMMARIES = 256  # about 2 KB each
 
 _TASK = {
     "en": (
@@ -121,7 +121,7 @@ def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
     for message in messages:
         media = [] if isinstance(message.content, str) else [str(item.value) for item in message.content]
         parts = (message.role, *texts_of(message), *media)
-        # With lengths, so that two texts never look like one.
+        # Including lengths, so that two texts never look like one.
         sizes = ",".join(str(len(part)) for part in parts)
         digest.update(f"{sizes};{''.join(parts)}".encode("utf-8", "surrogatepass"))
         yield digest.copy().digest()
@@ -224,7 +224,7 @@ def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -
     fit = max(1, most // SMALLEST_TEXT)
     left_out, lines = len(lines[:-fit]), [_indent(line) for line in lines[-fit:]]
     size = common_size(map(counter.text, lines), most)
-    # If the middle of a line is left out, the rest may begin at the margin again.
+    # If the middle of a line is cut out, the rest may start at the margin again.
     shown = [_shorten(line, max(0, size), counter, lang) for line in lines]
     return [_LEFT_OUT[lang].format(count=left_out), *shown] if left_out else shown
 

@@ -15,8 +15,8 @@ from jackfield_counting.requests import Counts, RequestCounter
 
 ESTIMATE = "estimate"
 
-_STEP = 0.05  # step of factors, because following each change would resize old texts and invalidate prompt caches
-_LEAST, _MOST = 0.5, 3.0  # range relative to the estimate; any other number counts something else
+_STEP = 0.05  # minimum change of the factor; following every change would resize old texts and invalidate prompt caches
+_LEAST, _MOST = 0.5, 3.0  # plausible range relative to the estimate; any other number counts something else
 _MOST_MODELS = 64
 
 _log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class Countings:
     def _load(self, name: str) -> Counting:
         host = self._host or default_host()
         tokenizer = host.make(self._find(name), self._settings, Tokenizer)
-        tokenizer.count("a")  # reads the vocabulary; if that fails, it fails here
+        tokenizer.count("a")  # loads the vocabulary, so that any failure happens here
         return Counting(Counts(tokenizer.count), self._media_tokens, exact=tokenizer.exact)
 
     def _find(self, name: str) -> Row:

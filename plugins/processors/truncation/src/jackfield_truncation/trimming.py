@@ -28,14 +28,14 @@ from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.turns import Turn, turns_of
 
 SMALLEST_PIECE = 64
-"""The smallest size in tokens to which a text is shortened while anything else can be omitted."""
+"""The minimum size, in tokens, of a shortened text while anything else can be omitted."""
 
 SMALLEST_TEXT = 24
-"""The smallest size in tokens to which a text is ever shortened; a shorter one would be useless."""
+"""The minimum size of a shortened text, in tokens; anything shorter would be useless."""
 
 
 MOST_MEDIA = 0.5
-"""The largest share of the limit for media, whose count is a guess, so that no text is dropped because of it."""
+"""The maximum share of the limit for media. Their count is a guess, and must not cause too much text to be dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
         yield
         message = draft.messages[position]
         if message.reasoning_content and (message.content or message.function_call):
-            # The origin is dropped as well, because it may contain the reasoning, or a signature of it.
+            # The origin is dropped as well, because it may contain the reasoning or its signature.
             draft.put(position, message.replace(reasoning_content=None, origin=None))
         elif message.reasoning_content:
             draft.drop([position])

@@ -13,10 +13,10 @@ from jackfield.messages import SYSTEM, USER, Message
 from jackfield_truncation.turns import turns_of
 
 PINNED = "pinned"
-"""In `Message.extra`, this keeps a message whole."""
+"""Key in `Message.extra` that exempts a message from summaries."""
 
-_TAIL = 0.4  # share of the compaction threshold that the newest messages keep, so that the next compaction is far off
-_MOST_TAIL = 0.75  # share up to which the last turns stay even then
+_TAIL = 0.4  # share of the compaction threshold left to the newest messages, so that the next compaction is far off
+_MOST_TAIL = 0.75  # share up to which the last turns stay nevertheless
 _MOST_FILES = 0.25
 
 
@@ -103,7 +103,7 @@ def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns:
     units: list[tuple[int, ...]] = []
     for turn in all_turns:
         units += [*([] if turn.user is None else [(turn.user,)]), *turn.steps]
-    # A unit begins with the number after `through`, so this many messages come before it.
+    # `through` equals the number of messages before the next unit.
     starts = [unit[0] for unit in units] or [0]
     wanted_start = all_turns[-turns:][0].places[0] if all_turns[-turns:] else starts[-1]
     through = max(before.through, _end_of_part(starts, wanted_start, sizes, most))

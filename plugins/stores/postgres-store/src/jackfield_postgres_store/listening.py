@@ -68,7 +68,7 @@ class Listener:
     def _pass_on(self, connection: OwnConnection, put: PutSignal) -> None:
         while not self._is_closed.is_set():
             for message in connection.notifications(timeout_s=_LOOK_EVERY_S):
-                with contextlib.suppress(ValueError):  # another program's
+                with contextlib.suppress(ValueError):  # from another program
                     sender, signal = _unpack_signal(message)
                     if sender != self._skip:
                         put(signal)

@@ -30,7 +30,7 @@ IS_ALONE = f"pg_try_advisory_xact_lock_shared({_OWNER})"
 """SQL condition: no session holds the owner's lock."""
 IS_FREE = f"({IS_ALONE} OR NOT pg_try_advisory_xact_lock_shared({_RELEASED}))"
 """SQL condition: the owner is gone or has released the run."""
-# Only an old session of this process can hold its name: the server has not noticed the end of the session yet.
+# Only an old session of this process can hold its name, if the server has not noticed the session's end yet.
 _END_OLD_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "  # noqa: S608
     f"AND pid <> pg_backend_pid() AND ((classid::bigint << 32) | objid::bigint) = {_OWNER}"
@@ -151,7 +151,7 @@ class Presence:
                 self._disconnect()
 
     def _publish(self, connection: Connection) -> None:
-        connection.run("SELECT 1")  # an idle session may be ended
+        connection.run("SELECT 1")  # servers may terminate idle sessions
         releases = [*self._releases]
         for release in releases:
             self._lock_release(connection, release)
@@ -179,7 +179,7 @@ class Presence:
     def _connect(self) -> None:
         connection = self._database.connect()
         try:
-            # Released runs come first; with the name locked, they would be held again.
+            # Released runs come first; once the name is locked, they would appear held again.
             for release in self._releases:
                 release.is_locked = False
                 self._lock_release(connection, release)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 _VERSION = 3
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
-_MOST_CLEANED = 1000  # after about this many deleted runs, the rest waits for the next clean-up
+_MOST_CLEANED = 1000  # after deleting about this many runs, leave the rest for the next cleanup
 _LOSSLESS = ("utf-8", "surrogatepass")
 _VARIABLE = "JACKFIELD_STORE_DSN"
 _TABLES = """
@@ -388,7 +388,7 @@ class PostgresStore(RecordingStore):
         if held is not None and (held.owner, held.process) == (owner, os.getpid()):
             return True
         if owner == self._presence.current:
-            return False  # this process has released it here, but could not do so in the database
+            return False  # released here, but not yet in the database
         [[is_free]] = connection.run(f"SELECT {IS_FREE}", owner=owner, run_id=_storable(run_id), hold=hold)
         return not is_free
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 FIRST = "coalesce(first, (SELECT entry FROM entries WHERE run = number AND place = 1), x'')"
 _LONGEST = 31  # bases in a row, before a long step
-_LEAST = 200  # bytes; a shorter beginning saves nothing
+_LEAST = 200  # bytes; a shorter prefix saves nothing
 _CHAIN = f"SELECT base, shared, {FIRST} FROM runs WHERE number = ?"  # noqa: S608 - constants only
 _REBASE = "UPDATE runs SET base = ?, shared = ?, bytes = bytes + ? WHERE number = ?"
 _BESIDE = "UPDATE runs SET first = ? WHERE number = ?"

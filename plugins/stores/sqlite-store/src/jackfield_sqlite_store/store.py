@@ -56,8 +56,8 @@ CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB N
 CREATE TABLE origin (mark TEXT NOT NULL);
 INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 """
-# The first entry and the last ones are stored in the row of the run if they are small: a run of one short answer then
-# takes two statements that change three pages, instead of eight that change five.
+# The first entry and the last ones are stored in the run's own row if they are small. A run with one short answer then
+# takes two statements that change three pages, rather than eight that change five.
 _SMALL = 1500
 _COLUMNS = f"run_id, agent, model, session, parent, client, title, state, owner, began, changed, {LAST}"
 _ONE_RUN = f"SELECT {_COLUMNS}, number, first, last, base FROM runs WHERE run_id = ?"  # noqa: S608 - constants only

@@ -21,7 +21,7 @@ _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _TYPES |= {429: "rate_limit_error", 529: "overloaded_error"}
-# The equivalents of Chat Completions codes here: a type, and the beginning of the message.
+# Equivalents of Chat Completions error codes: a type, and the start of the message.
 _CODES = {
     "context_length_exceeded": ("invalid_request_error", "prompt is too long: "),
     "content_filter": ("invalid_request_error", "Output blocked by content filtering policy: "),
@@ -135,7 +135,7 @@ class _Writer(Writer):
     def __init__(self, reply: Reply, model: str) -> None:
         super().__init__(reply, model)
         self._began = False
-        self._blocks = 0  # an index is the block's place in the whole answer
+        self._blocks = 0  # the index is the block's position in the whole answer
         self._open: dict[object, int] = {}  # blocks: the text, the thought, and each call by its index
 
     def event(self, chunk: Chunk) -> bytes:

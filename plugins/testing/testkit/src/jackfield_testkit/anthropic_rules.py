@@ -197,7 +197,7 @@ def _problems_in_results(blocks: Sequence[Wire], pending: Sequence[str]) -> Iter
 def _problems_at_the_end(body: Wire, messages: Sequence[Wire]) -> Iterator[str]:
     thinks = (body.get("thinking") or {}).get("type") == "enabled"
     last = _blocks(messages[-1]["content"])
-    is_paused = last[-1]["type"] not in ("text", "thinking")  # an answer that waits for a tool of the server
+    is_paused = last[-1]["type"] not in ("text", "thinking")  # an answer that waits for a server tool
     if messages[-1]["role"] == "assistant" and not is_paused:
         if last[-1].get("text", "").endswith((" ", "\n")):
             yield "messages: final assistant content cannot end with trailing whitespace"

@@ -18,7 +18,7 @@ from packaging.version import Version
 from jackfield_manage.judging.used_names import used_names
 
 Index: TypeAlias = Mapping[str, Sequence[str]]
-"""Module → its names that have no leading underscore, modules included."""
+"""Each module's names without a leading underscore, including submodules."""
 
 _FLOORS = (">=", "~=", "==", ">")
 
@@ -49,7 +49,7 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
         LookupError: The version is older than every core.
     """
     newest = max(known)
-    # 0.1.3 has what 0.1 has; only a minor version adds names.
+    # 0.1.3 has the names of 0.1, because only minor versions add names.
     at = Version(f"{floor.major}.{floor.minor}")
     if at > newest:
         return None

@@ -99,11 +99,11 @@ class Cassette:
     ) -> None:
         self._opened = False
         if self._changed:
-            # Requests before an error were paid for as well.
+            # Requests made before an error cost money as well.
             whole = [call for call in self._calls if call.events or call.error]
             write_tape(self.path, self._models, self._clean(whole))
         if kind is None and self._missed:
-            # The error became an answer, as agents do with the errors of their tools.
+            # The error was turned into an answer, as agents do with tool errors.
             raise self._missed[0].with_traceback(None)
 
     @property
@@ -209,7 +209,7 @@ class Cassette:
         return error_json(error, self._redaction)
 
     def _clean(self, calls: list[Call]) -> list[Call]:
-        # Once more at the end, because a key that was named late may occur in an early call.
+        # Once more at the end, because a key that was added late may occur in an early call.
         return [
             Call(
                 call.model,
@@ -249,8 +249,8 @@ class TapedModel(BaseChatModel):
     backend = "cassette"
 
     def __init__(self, tape: Cassette, config: LLMConfig, *, backend: str, inner: BaseChatModel | None) -> None:
-        # Set on the instance, although a backend has them on its class, so that errors and histories read as without
-        # the tape.
+        # Set on the instance, although backends have them on the class, so that errors and histories look the same as
+        # without the tape.
         vars(self).update(backend=backend, config_class=type(config))
         super().__init__(config, host=None if inner is None else inner.host)
         self._tape = tape

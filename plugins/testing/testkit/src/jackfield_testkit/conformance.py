@@ -21,7 +21,7 @@ from jackfield_testkit.suites.base import Suite, suite_of
 
 FORMAT = 1
 Outcome: TypeAlias = Literal["passed", "failed", "xfailed", "skipped", "not run"]
-_FACTS = "jackfield_suite"  # the attribute of a report for the suite's own data
+_FACTS = "jackfield_suite"  # the report attribute with the suite's own data
 _PARTIAL = pytest.StashKey[bool]()
 
 
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     file = Path(config.invocation_params.dir, path)
     if not file.parent.is_dir():
         raise pytest.UsageError(f"--conformance={path}: there is no folder {file.parent}; make it, or correct the path")
-    # With xdist, the tests run in workers, and their reports arrive here.
+    # With xdist, tests run in workers, and only their reports arrive here.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder(file), "jackfield-conformance")
 

@@ -45,7 +45,7 @@ _PATHS = {
 _WORD = re.compile(r"[\u2e80-\uffff]|[^\W_\u2e80-\uffff]+")
 _OF_THE_PROTOCOL = ("result_format", "incremental_output")  # parameters of every request
 
-# Chat Completions codes that a test may use, and DashScope's equivalents.
+# Chat Completions error codes that a test may use, and DashScope's equivalents.
 _CODES = {
     "content_filter": "DataInspectionFailed",
     "context_length_exceeded": "InvalidParameter",
@@ -209,7 +209,7 @@ class _Writer(Writer):
             problem = chunk["error"]
             native = {"code": problem.get("code"), "message": problem.get("message"), "request_id": "req_in_stream"}
             return self._frame("error", 500, wire_json(native))
-        # The usage grows with the answer, and only the last one is right.
+        # The usage grows with the answer, so only the last report is correct.
         usage = _usage(self.reply.usage, share=self._number / len(self.reply.chunks))
         return self._frame("result", 200, wire_json(self._answer(chunk.get("choices", ()), "delta", usage)))
 

@@ -128,7 +128,7 @@ class Dialect(ABC):
         """
         return None
 
-    def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for who overrides it
+    def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for subclasses
         """Answer a request after the script has ended, or return None to report that the script is over."""
         return None
 

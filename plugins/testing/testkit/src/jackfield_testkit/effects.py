@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 Kind = Literal["files", "network", "processes"]
-"""As in `ComponentSpec.effects`."""
+"""The same kinds as in `ComponentSpec.effects`."""
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# The indices of an event's arguments that are changed paths.
+# Which arguments of an event are paths that change.
 _FIRST, _BOTH, _SECOND = slice(1), slice(2), slice(1, 2)
 _PATHS_OF = {
     "os.mkdir": _FIRST,
@@ -233,11 +233,11 @@ def _absolute(path: object) -> str:
     if not isinstance(path, str | bytes | os.PathLike):
         return ""
     text = os.fsdecode(path)
-    if "\0" in text:  # the call itself refuses it; an error from here would replace that one
+    if "\0" in text:  # the call itself rejects the path; an error here would hide that
         return text
     folder, name = os.path.split(text)
-    # Not the last part, because removing or creating a link changes the link itself.
-    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
+    # The last part is not resolved, because removing or creating a link changes the link itself.
+    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - faster for many paths
 
 
 def _is_of_parsing(command: object) -> bool:

@@ -22,7 +22,7 @@ from jackfield_testkit.replies import Reply, error, raw
 from jackfield_testkit.server import RecordedRequest
 
 DIMENSION = 8
-"""The length of a vector, unless the request asks for another."""
+"""The default length of a vector."""
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:

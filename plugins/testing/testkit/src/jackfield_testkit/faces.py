@@ -132,7 +132,7 @@ class ServedFace:
         """Send a request and return the reply. `options` are passed to `HttpRequest.encode`."""
         raw = request if isinstance(request, bytes) else request.encode(**options)
         with self.connect() as connection:
-            # A server may answer before it has read everything, and close; its answer can still be read.
+            # A server may answer and close before it has read everything; its answer can still be read.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(raw)
             return parse_reply(read_all(connection))
@@ -161,7 +161,7 @@ class ServedFace:
     def _run(self) -> None:
         with asyncio.Runner(
             loop_factory=lambda: FastLoop(self._speed)
-        ) as runner:  # it cancels the tasks that a face has left behind
+        ) as runner:  # this cancels tasks that a face left behind
             self.loop = runner.get_loop()
             runner.run(self._server.serve(sockets=[self._socket]))
 

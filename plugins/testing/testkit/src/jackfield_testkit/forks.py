@@ -38,11 +38,11 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 CORE = "import jackfield.cli.main, jackfield.agents, jackfield.plugins"
-"""Imports of most test programs: only from the core, and nothing that speaks HTTP."""
+"""The imports of most test programs: only the core, and no HTTP client."""
 
 SIZE = struct.Struct("!I")
-# Forwards the process's input to the server, and exits like the fork. Without `site`, it starts in a hundredth of a
-# second.
+# Passes the process's streams to the server, and exits with the status of the fork. Without `site`, the command starts
+# in a hundredth of a second.
 COMMAND = """#!{python} -IS
 import json, os, socket, struct, sys
 request = {{"program": {program!r}, "words": sys.argv, "cwd": os.getcwd(), "env": dict(os.environ)}}
@@ -97,10 +97,10 @@ class Forks:
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
 
     def __init__(self, before: str, *, python: str | Path = sys.executable, end: int = subprocess.PIPE) -> None:
-        # In a folder that only this user may enter, and that the server removes.
+        # In a directory that only this user can enter. The server removes it.
         self.address = str(Path(tempfile.mkdtemp(prefix="forks-")) / "server")
         command = [str(python), "-I", "-X", "utf8", __file__, self.address, before]
-        # It ends with its standard input, however this process ends.
+        # The server exits when its standard input closes, however this process ends.
         self._process = subprocess.Popen(command, stdin=end, stdout=subprocess.PIPE)  # noqa: S603 - ours
         if not self._process.stdout or self._process.stdout.read(1) != b"!":
             raise RuntimeError(f"the server of forks ended with {self._process.wait()}")
@@ -199,7 +199,7 @@ class _Run:
         file = self.folder / hashlib.sha256(f"{python}\n{before}".encode()).hexdigest()
         with file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # It has ended if no process of the run was left for a moment.
+            # The server has exited if the run had no process left for a moment.
             if not file.exists() or not Path(file.read_text(encoding="utf-8")).exists():
                 self.started.append(Forks(before, python=python, end=self.end))
                 file.write_text(self.started[-1].address, encoding="utf-8")
@@ -267,7 +267,7 @@ def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = 
 def outputs_of(program: str, each: Iterable[Sequence[str | Path]], *, before: str = CORE) -> list[str]:
     """Run a program in several processes at once, each with its own arguments, and return their outputs."""
     given = list(each)
-    shared_forks(before)  # one for all, not one per first request
+    shared_forks(before)  # one for all processes, not one per first request
     with ThreadPoolExecutor(len(given)) as waiting:
         return list(waiting.map(lambda words: output_of(program, *words, before=before), given))
 
@@ -318,7 +318,7 @@ def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str
         for file in files:
             os.close(file)
         asker.sendall(SIZE.pack(pid))
-        # Only the end of the asker's input matters, because the asker may have been killed.
+        # Only the end of input matters, because the client may have been killed.
         events.register(asker, selectors.EVENT_READ, pid)
         events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asker))
         return None
@@ -348,7 +348,7 @@ def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
     with contextlib.suppress(KeyError):
         events.unregister(asker)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(OSError):  # it waits no more
+    with contextlib.suppress(OSError):  # the client no longer waits
         asker.sendall(str(status).encode())
     asker.close()
 
@@ -359,7 +359,7 @@ def _become(request: dict[str, object]) -> str:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(str(request["cwd"]))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background test runs ignore SIGINT
     if request.get("on_terminal"):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -370,7 +370,7 @@ def _become(request: dict[str, object]) -> str:
     if executable := str(request.get("executable") or ""):
         sys.executable, sys.prefix = executable, str(Path(executable).parent.parent)
         sys.exec_prefix = sys.prefix
-        sys.modules.pop("sysconfig", None)  # it has kept the former prefix
+        sys.modules.pop("sysconfig", None)  # it still has the former prefix
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
     _forget(paths)
@@ -418,7 +418,7 @@ def _run(program: str) -> int:
 
 if __name__ == "__main__":
     status = _run(_main())
-    # The steps that end a process, without tearing down its modules, which would cost more than most programs.
+    # Exit like a normal process, but without tearing down modules, which would take longer than most programs.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -139,5 +139,5 @@ def _slots_of(one: object) -> Iterator[tuple[str, object]]:
 def _content_of(cell: CellType) -> object:
     try:
         return cell.cell_contents
-    except ValueError:  # it is not set yet
+    except ValueError:  # the cell is not set yet
         return None

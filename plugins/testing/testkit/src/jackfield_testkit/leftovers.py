@@ -10,7 +10,7 @@ from pathlib import Path
 from jackfield import sync
 
 _PAUSE_S = 0.01
-_SOCKETS = Path("/proc/self/fd")  # without this folder, only tasks are seen
+_SOCKETS = Path("/proc/self/fd")  # without this directory, only tasks are reported
 
 
 async def left_open(
@@ -26,7 +26,7 @@ async def left_open(
             reported.
         patience_s: How long the other end of a connection may take to notice that it was closed, in seconds.
     """
-    # The background loop lives as long as the process, and has two sockets. The work may be its first user.
+    # The background loop lives as long as the process and has two sockets. Start it first, because the work may use it.
     await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))
     await first()
     tasks, sockets = asyncio.all_tasks(), _sockets()
@@ -47,7 +47,7 @@ def _sockets() -> set[str]:
     names = set()
     for entry in _SOCKETS.iterdir() if _SOCKETS.is_dir() else ():
         try:
-            name = os.readlink(entry)  # noqa: PTH115 - a name that is no path
+            name = os.readlink(entry)  # noqa: PTH115 - the target is not a path
         except OSError:  # closed meanwhile
             continue
         if name.startswith("socket:"):

@@ -31,14 +31,14 @@ import pytest
 from jackfield_testkit.effects import hearing
 
 MOST_WAITING_S = 0.03
-"""The longest that the thread of a loop may wait between two ticks."""
+"""The longest time that a loop's thread may wait between two ticks."""
 MOST_COMPUTING_S = 0.03
-"""The longest that it may compute between two ticks, on a machine of usual speed."""
+"""The longest time that a loop's thread may compute between two ticks, on a machine of normal speed."""
 TRIES = 3
 _SAMPLE_S = 0.003
 _SWITCH_S = 0.0001  # how long another thread may hold the interpreter; waiting for that is not the loop's fault
 _LOOP_OF_STEPS = 200_000
-_USUAL_S = 0.008  # the time of that loop on a machine of usual speed
+_USUAL_S = 0.008  # the time of that loop on a machine of normal speed
 _REMEDY = "await something that gives way, or do it in a thread (jackfield.sync.in_worker)"
 
 
@@ -64,7 +64,7 @@ class _Reading:
 
     wall: float
     computed: float
-    queued: float  # runnable, but no processor was free
+    queued: float  # runnable, but waiting for a CPU
 
 
 class _Clocks:
@@ -182,7 +182,7 @@ def _pauses_once(work: Coroutine[Any, Any, object]) -> list[Pause]:
         return asyncio.SelectorEventLoop(selector)
 
     async def whole() -> None:
-        await asyncio.sleep(0)  # the start of the loop is in the previous step
+        await asyncio.sleep(0)  # the previous step includes the start of the loop
         watch.longest.clear()
         await work
         watch.end()
@@ -207,7 +207,7 @@ def _sampling(watch: _Watch) -> Iterator[None]:
     sampler = threading.Thread(target=sample, name="loopwatch", daemon=True)
     switching_s, collects = sys.getswitchinterval(), gc.isenabled()
     sys.setswitchinterval(_SWITCH_S)
-    gc.disable()  # a collection would scan everything that the tests have created
+    gc.disable()  # a garbage collection would scan everything that the tests have created
     sampler.start()
     try:
         yield
@@ -268,7 +268,7 @@ def _place_of(frame: FrameType) -> str:
     """Return the innermost line outside the standard library."""
     innermost: FrameType | None = frame
     while innermost is not None:
-        # Between two lines the interpreter may have no number for a frame of another thread, whatever its type says.
+        # Between two lines, another thread's frame may have no line number, whatever its type says.
         file, line = innermost.f_code.co_filename, innermost.f_lineno or 0
         if _is_own(file):
             source = linecache.getline(file, line).strip()

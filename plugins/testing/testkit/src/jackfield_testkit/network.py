@@ -129,7 +129,7 @@ def _addressed(connection: socket.socket, address: object) -> str:
 
 def _looked_up(event: str, given: Any) -> str:
     host = given[0] if event == "socket.getnameinfo" else given
-    # A numeric address needs no request, unless its name is wanted.
+    # A numeric address needs no request, except for a reverse look-up.
     wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
     return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
 

@@ -78,7 +78,7 @@ def _is_steady(manager: RegistrationManager, plugin_name: str, unasked: Sequence
         module = cast(ModuleType, manager.unregister(name=plugin_name))
         try:
             answers.append(_describe(manager, plugin_name, module, unasked))
-        except (Exception, SystemExit):  # noqa: BLE001 - it did answer the first time
+        except (Exception, SystemExit):  # noqa: BLE001 - the hook answered the first time
             return False
     manager.unregister(name=plugin_name)
     return answers[0] == answers[1]

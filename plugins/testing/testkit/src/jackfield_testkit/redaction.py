@@ -42,7 +42,7 @@ class Redaction:
         self._never_keys = [value for value in secrets if not value.replace("_", "").isalpha()]
         named = [*dict.fromkeys(secrets, SECRET).items(), *self._names.items()]
         self._replacements = {form: name for value, name in named if value for form in _forms(value)}
-        # The longest first: one secret may be the beginning of another.
+        # The longest first, because one secret may be a prefix of another.
         known_forms = sorted(self._replacements, key=len, reverse=True)
         self._known = re.compile("|".join(map(self._pattern_of, known_forms)) or r"(?!)")
 
@@ -84,7 +84,7 @@ class Redaction:
         return text
 
     def _pattern_of(self, form: str) -> str:
-        # Secrets in any case, because servers may repeat them in another case.
+        # Secrets match case-insensitively, because servers may change their case.
         return f"(?i:{re.escape(form)})" if self._replacements[form] == SECRET else re.escape(form)
 
     def _found_in(self, text: str) -> list[tuple[int, int, str]]:
@@ -98,7 +98,7 @@ class Redaction:
         merged: list[tuple[int, int, str]] = []
         for start, end, replacement in sorted(known + alike + of_models):
             if merged and start < merged[-1][1]:
-                # If two overlap, no part of either may stay.
+                # If two matches overlap, no part of either may stay.
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]), SECRET)
             else:
                 merged.append((start, end, replacement))

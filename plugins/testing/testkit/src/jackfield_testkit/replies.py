@@ -17,13 +17,13 @@ from itertools import chain, pairwise, zip_longest
 from typing import Any, ClassVar, Literal, TypeAlias
 
 Chunk: TypeAlias = Mapping[str, Any] | str
-"""One server-sent event: an object that is sent as JSON, or a text that is sent as it is."""
+"""One server-sent event: an object to send as JSON, or a string to send unchanged."""
 
 DEFAULT_USAGE: Mapping[str, object] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 DEFAULT_CHARS = 8
 RESPONSE_ID = "chatcmpl-test"
 """The id of every answer."""
-_CREATED = 1_767_225_600  # 2026-01-01, so that a reply is the same bytes every time
+_CREATED = 1_767_225_600  # 2026-01-01, so that a reply always has the same bytes
 _BOM = b"\xef\xbb\xbf"
 _INSIDE_A_CHARACTER = re.compile(rb"[\x80-\xbf]")
 
@@ -240,7 +240,7 @@ def pieces(
 
 def _events(reply: Reply, writer: Writer) -> list[bytes]:
     events = [writer.event(chunk) for chunk in reply.chunks[: reply.ends_after]]
-    if len(events) != reply.ends_after:  # which are all of them
+    if len(events) != reply.ends_after:  # the answer is complete
         events += filter(None, [writer.last()])
     if reply.malformed_at is not None and reply.malformed_at <= len(events):
         events.insert(reply.malformed_at, writer.malformed)
@@ -461,7 +461,7 @@ def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 
 def _answer(
     deltas: Sequence[Mapping[str, object]], finish_reason: str | None, usage: Mapping[str, object] | None
 ) -> Reply:
-    # The role is in the first delta, not in a separate one, so that the n-th event is the n-th piece.
+    # The role is part of the first delta, not a separate one, so that the n-th event is the n-th piece.
     named = [{"role": "assistant", **delta} if index == 0 else delta for index, delta in enumerate(deltas)]
     events = [_delta(delta) for delta in named]
     if finish_reason is not None:
@@ -494,7 +494,7 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
 
 def wire_json(value: object) -> bytes:
     """Encode a value as JSON in UTF-8, or with ASCII escapes if it contains a lone surrogate."""
-    # As servers of Chinese models send it, because only UTF-8 can be cut in the middle of a character.
+    # Servers of Chinese models send UTF-8, which is also the only form that can be cut inside a character.
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

@@ -31,7 +31,7 @@ Wire = dict[str, Any]
 _PATH = "/responses"
 _CHAT_PATH = "/chat/completions"
 _ENCRYPTED = "reasoning.encrypted_content"
-_COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # any other value is the reason why it is incomplete
+_COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # any other value is why the response is incomplete
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _chat_tool(tool: Mapping[str, object]) -> Wire:
     if tool.get("type") != "function":
         return dict(tool)
     function = {key: value for key, value in tool.items() if key != "type"}
-    if function.get("strict") is False:  # which Chat Completions has no use for
+    if function.get("strict") is False:  # Chat Completions has no equivalent
         del function["strict"]
     return {"type": "function", "function": function}
 

@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 MAX_HEAD_BYTES = 1 << 18
-_RESET_PAUSE_S = 0.03  # a reset may overtake what the client has not read yet
+_RESET_PAUSE_S = 0.03  # a reset may discard data that the client has not read yet
 _CACHED_ANSWERS = 64
 _LAST_CHUNK = b"0\r\n\r\n"
 _COMMENT_EVERY_S = 0.01
@@ -158,8 +158,8 @@ class FakeOpenAI:
         if self._loop is not None:
             raise RuntimeError("the server is running already")
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        # Inherited by connections. asyncio does not do it for a socket whose protocol number is 0, as it is here, and
-        # each small write after another would wait 40 ms for an acknowledgement.
+        # Connections inherit this. asyncio does not set it on a socket whose protocol number is 0, like this one, and
+        # each further small write would wait 40 ms for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._port = listener.getsockname()[1]
         loop = self._loop = asyncio.new_event_loop()
@@ -207,7 +207,7 @@ class FakeOpenAI:
             for task in tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            # One more iteration, in which closed transports close their sockets.
+            # One more iteration lets closed transports close their sockets.
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
 
@@ -228,7 +228,7 @@ class FakeOpenAI:
             while await self._serve_one(reader, writer, connection):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # the client has left, or the server stops; either just ends the connection
+            pass  # the client has disconnected, or the server is stopping; either way, the connection ends
         finally:
             writer.transport.abort()
             self._count(open_connections=-1)
@@ -284,7 +284,7 @@ class FakeOpenAI:
         if self._respond is not None:
             try:
                 return self._respond(request)
-            except Exception as problem:  # noqa: BLE001 - it reaches the test as the server's answer
+            except Exception as problem:  # noqa: BLE001 - the server's answer reports it
                 return error(500, f"the test's respond function failed: {type(problem).__name__}: {problem}")
         unscripted = self.default or self.dialect.unscripted(request)
         return unscripted or error(500, _SCRIPT_IS_OVER, code="script_is_over", type="server_error")
@@ -300,7 +300,7 @@ class FakeOpenAI:
         return reply if reply.body is None else self.dialect.body(reply, request)
 
     def _pieces(self, reply: Reply, request: RecordedRequest) -> list[bytes]:
-        if type(self.dialect) is not ChatCompletions:  # its answers may depend on anything in the request
+        if type(self.dialect) is not ChatCompletions:  # the function's answers may depend on anything in the request
             return self._written(reply, request)
         key = (reply, request.model, request.streams, request.wants_usage)
         pieces = self._answers.get(key)
@@ -360,7 +360,7 @@ class _Sending:
             return False
         head, own_length = self._head(reply, self._pieces)
         unasked = self._unasked(*self._surplus) if self._surplus else b""
-        # The head goes with the first piece, because most clients then see one packet.
+        # The head is sent with the first piece, so that most clients receive one packet.
         pieces = [head + b"".join(self._pieces[:1]), *self._pieces[1:]]
         if not reply.surplus_delay_s:
             pieces[-1] += unasked
@@ -476,7 +476,7 @@ def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
     headers: dict[str, str] = {}
     for name, _, value in (line.partition(":") for line in lines):
         known = headers.get(name.strip().lower())
-        # A repeated header is joined into one with both values, as in HTTP, so that neither is hidden from a test.
+        # Repeated headers are joined, as in HTTP, so that no value is hidden from a test.
         headers[name.strip().lower()] = value.strip() if known is None else f"{known}, {value.strip()}"
     return method, path, version, headers
 

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias, TypeVar
 
-# All of the core, so that only the plugin's imports run at the same time.
+# The whole core, so that only the plugin's imports run concurrently.
 import jackfield.agents
 import jackfield.models
 import jackfield.processors
@@ -30,7 +30,7 @@ THREADS = 8
 PATIENCE_S = 60.0  # for each way
 
 Problems: TypeAlias = dict[str, list[str]]
-"""The problems, by the way of loading."""
+"""Problems by loading method."""
 
 Given = TypeVar("Given")
 
@@ -40,7 +40,7 @@ _FORKS = "fork" in multiprocessing.get_all_start_methods()
 def settle(distribution: str) -> Problems:
     """Load all components in a fresh child process, in eight threads at once, and again in a fork of that process."""
     ways = ["spawn", "threads", *(["fork"] if _FORKS else [])]
-    # No part of the plugin is loaded yet, so a fork equals a spawned process, but without a new interpreter.
+    # No part of the plugin is loaded yet, so a fork is like a spawned process without a new interpreter.
     return _in_process("fork" if _FORKS else "spawn", _load_as_new, distribution, ways)
 
 
@@ -80,7 +80,7 @@ def _loaded(targets: Mapping[str, str]) -> dict[str, object]:
 
 def _resolved(target: str) -> object:
     try:
-        # Not by a host, which loads each once, because only Python's own lock may protect the threads.
+        # Without a host, which loads each target once, because only Python's own import lock may protect the threads.
         return pkgutil.resolve_name(target)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is reported to the suite
         return f"{type(error).__name__}: {error}"

@@ -244,21 +244,21 @@ for _name in (
 ):
     setattr(CountedText, _name, _counted(getattr(str, _name)))
     setattr(CountedBytes, _name, _counted(getattr(bytes, _name)))
-setattr(CountedText, "casefold", _counted(str.casefold))  # noqa: B010 - as those above
+setattr(CountedText, "casefold", _counted(str.casefold))  # noqa: B010 - like those above
 setattr(CountedBytes, "decode", _counted(bytes.decode))  # noqa: B010
 
 
 HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1](", "。")
-"""Texts that a misled model repeats: beginnings of the patterns of processors and call formats."""
+"""Texts that a misled model may repeat: the starts of patterns in processors and call formats."""
 
 LONG_TEXT = 250_000
-"""Characters of a text for which quadratic work takes a hundred times as long as linear work."""
+"""The length of a text for which quadratic work takes a hundred times as long as linear work."""
 
 GROWTH = 2.0
-"""The most that the work per character may grow when there are eight times as many characters."""
+"""The factor by which the work per character may grow for eight times as many characters."""
 
 FEW, MANY = 100, 800
-"""The number of characters read one at a time while every step is counted; eight times as many the second time."""
+"""The numbers of characters, a factor of eight apart, that are read one at a time while every step is counted."""
 
 
 @contextmanager

@@ -22,15 +22,15 @@ from jackfield_records.eventjson import event_to_json, model_event_from_json
 from jackfield_testkit.redaction import Redaction, with_texts
 
 VERSION = 2
-_SHORT = 200  # longer media are written as their digest, in requests
+_SHORT = 200  # in requests, longer media are replaced by their digest
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Options for waiting and for callers change no answer, and headers carry keys.
+# Options that only affect waiting or the caller do not change an answer, and headers contain API keys.
 _LEFT_OUT = {
     "max_retries", "max_retry_delay", "request_timeout", "event_timeout", "deadline", "lang", "max_input_tokens",
     "extra_headers",
 }  # fmt: skip
 _ERROR_FACTS = ("backend", "code", "status", "retry_after_s", "request_id", "partial_text")
-# Texts that arrive in pieces, by the event with a piece.
+# Texts that are streamed, by the type of their events.
 _IN_PIECES = {TextDelta.__name__: "text", ReasoningDelta.__name__: "text", FunctionCallDelta.__name__: "arguments"}
 Json = dict[str, Any]
 
@@ -187,7 +187,7 @@ def error_of(entry: Json) -> ModelServiceError:
 def write_tape(path: Path, models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> None:
     """Write a cassette atomically."""
     text = "\n".join(_lines(models, calls)) + "\n"
-    # A lone surrogate, which a model may well send, is not valid UTF-8, but its escape is valid JSON.
+    # Models may send lone surrogates, which are invalid in UTF-8 but can be escaped in JSON.
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     write_private(path, text)
 

@@ -26,7 +26,7 @@ from jackfield.tools import BaseTool, FunctionTool
 from jackfield_manage.judging.source import Constants, UnknownValueError
 
 KEPT = ("secrets", "network", "requires", "check")
-"""Attributes that only the light module states."""
+"""Attributes that only the light module defines."""
 
 _WIDTH = 120
 

@@ -99,10 +99,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # At first use, so that a plugin's tests import only the suites of its kinds.
+    # On first use, so that a plugin's tests import only the suites they need.
     if name not in _MODULES:
         raise AttributeError(f"module 'jackfield_testkit.suites' has no attribute {name!r}")
-    # Before they are imported, so that pytest shows the values in their failed assertions.
+    # Before the import, so that pytest shows values in failed assertions.
     modules = (f"{__name__}.{module.name}" for module in iter_modules(__path__))
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

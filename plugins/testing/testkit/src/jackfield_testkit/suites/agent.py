@@ -77,7 +77,7 @@ class AnswerSuite(AnswerTreeTests):
     """
 
     def test_the_event_loop_is_never_held_up(self) -> None:
-        self._events(self.make_agent([answer("Twice.")]))  # imports of the first run do not count
+        self._events(self.make_agent([answer("Twice.")]))  # a first run, whose imports do not count
 
         def run() -> Coroutine[Any, Any, object]:
             return gathered(self.make_agent(lambda _: answer("Twice.")).astream([QUESTION]))
@@ -156,7 +156,7 @@ class AnswerSuite(AnswerTreeTests):
 
             try:
                 finished = end_of(sync.run(within(self.patience_s, run())))
-            except UnsupportedInputError:  # its model has no parser of such files
+            except UnsupportedInputError:  # no parser supports such files
                 return
             if slow.begun.is_set():  # otherwise it reads no documents
                 assert finished.stop_reason == "cancelled", "read documents with `run.prepare`"
@@ -364,7 +364,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         result = agent.ask(QUESTION, deps="Anna")
         assert "It is Anna." in [message.content for message in result.messages], "pass `toolbox=run.toolbox` on"
         first = requests_of(agent)[0]
-        # A call format may have written them into the messages.
+        # A call format may have moved the tools into the messages.
         shown = [*(function["name"] for function in first.functions), *(m.get_text_content() for m in first.messages)]
         assert any("who_asks" in text for text in shown)
 
@@ -399,7 +399,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         script = [calls(("repeat", {"text": "ha"})), answer("ha ha"), answer("Twice, as I said.")]
         agent = self.make_agent(script, [repeat()])
         first = agent.run_nonstream([QUESTION])
-        history = [Message(**message.model_dump()) for message in first]  # as from a file
+        history = [Message(**message.model_dump()) for message in first]  # as if loaded from a file
         second = agent.run_nonstream([QUESTION, *history, Message("user", "How often?")])
         assert second[-1].content == "Twice, as I said."
         told = read_by_the_model(agent, -1)

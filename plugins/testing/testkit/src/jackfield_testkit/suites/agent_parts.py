@@ -25,7 +25,7 @@ from jackfield_testkit.records import MemoryStore, interrupted
 from jackfield_testkit.suites.base import Suite
 
 QUESTION = Message("user", "What is said twice?")
-FOREVER = 50  # turns of a model that never stops by itself
+FOREVER = 50  # turns of a model that never stops on its own
 T = TypeVar("T")
 
 
@@ -265,7 +265,7 @@ def read_by_the_model(agent: Agent, number: int) -> str:
 
 async def left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
     """Abandon a run after `number` events, and return the names of async generators that are still open."""
-    begun: list[Any] = []  # kept, so that none is closed by garbage collection, whose time is random
+    begun: list[Any] = []  # referenced here, because garbage collection would close them at a random time
     first, last = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(begun.append, last)
     try:

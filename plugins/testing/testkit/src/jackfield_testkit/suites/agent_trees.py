@@ -113,7 +113,7 @@ class AnswerTreeTests(AgentTests):
         for again in resumed(fresh):
             assert (again.result.text, again.result.usage) == (whole.text, whole.usage)
             assert len(again.store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
-        # The end is written together with the last answer, so a record of the answer alone is made by hand.
+        # The end is written together with the last answer, so a record with only the answer is created by hand.
         answers = len(recorded.events("TurnFinished"))
         kept = recorded.kept[whole.run_id]
         assert json.loads(kept.entries.pop())["event"] == "RunFinished"

@@ -116,7 +116,7 @@ class CommandSuite(Suite):
         done = self._run([self._row.name, *self.user_error], tmp_path)
         assert done.returncode == 1, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
-        # The core also turns a crash into a line; with --trace it shows the traceback.
+        # The core also reports a crash on one line; with --trace, it shows the traceback.
         traced = self._run(["--trace", self._row.name, *self.user_error], tmp_path)
         assert "Traceback" not in traced.stderr, f"a user's error must not be a crash:\n{traced.stderr}"
 
@@ -141,7 +141,7 @@ class CommandSuite(Suite):
         assert "Traceback" not in done.stderr
 
     def test_ctrl_c_ends_it_with_130(self, tmp_path: Path) -> None:
-        # Sent from inside, at the command's first line; from outside, it might arrive before or after the command.
+        # Raised from inside, at the command's first line; a signal from outside might arrive before or after it.
         program = _INTERRUPTING.format(folder=json.dumps(str(self._folder()) + os.sep))
         done = self._python(program, [json.dumps([self._row.name, *self.arguments])], tmp_path)
         assert "interrupted" in done.stdout, "the command ran no line of its own"
@@ -201,7 +201,7 @@ class CommandSuite(Suite):
         )
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        # Without the developer's settings, which may block the tested plugin, or prefer another.
+        # Without the developer's settings, which may block the tested plugin or prefer another one.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JACKFIELD_")}
         home = str(folder / "home")
         return {**kept, "HOME": home, "XDG_CONFIG_HOME": home, "PYTHONIOENCODING": "utf-8", **self.environment}
@@ -212,8 +212,8 @@ def _assert_told(done: subprocess.CompletedProcess[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-# Ctrl-C once a function of the command's own package calls another, or ends: at its first line, it could not yet have
-# caught it. Hooks of the light module do not count.
+# Ctrl-C once a function in the command's own package calls another or returns, because at its first line it could not
+# have caught the interrupt yet. Hooks in the light module do not count.
 _INTERRUPTING = """
 import json, os, signal, sys
 from jackfield.cli.main import main

@@ -105,7 +105,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         """Return the vector length that a request asks for, or None if it does not specify one."""
         return embeddings.dimension_in(request)
 
-    def purpose_in(self, request: RecordedRequest) -> Purpose | None:  # noqa: ARG002 - for those that look at it
+    def purpose_in(self, request: RecordedRequest) -> Purpose | None:  # noqa: ARG002 - for subclasses that use it
         """Return the purpose that a request states for its texts, or None if the protocol has no such field."""
         return None
 
@@ -149,7 +149,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert embedder.space
         assert connections_to(server) == 0
         asked(embedder, TEXTS)
-        assert connections_to(server) > 1  # the first is the one that asked
+        assert connections_to(server) > 1  # the check above made one
 
     def test_the_vectors_are_those_of_the_server(self, server: FakeOpenAI, embedder: Embedder) -> None:
         vectors = vectors_of(embedder, TEXTS)
@@ -283,7 +283,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert len(server.requests) == 1
 
     def test_one_request_that_fails_ends_the_others(self, server: FakeOpenAI, make: MakeEmbedder) -> None:
-        # The second request fails once the first is certainly open; if requests are sequential, the first one fails.
+        # The second request fails once the first is certainly open. If requests are sequential, the first one fails.
         server.reply(replies.error(401).delayed(10), replies.error(401))
         server.respond(lambda _: replies.raw(b"{}").delayed(60))
         embedder = make(**self.batched)
@@ -291,7 +291,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         async def fail() -> ModelServiceError:
             with pytest.raises(ModelServiceError) as caught:
                 await embedder.embed(_passages(self.many))
-            # On the same loop, because everything left running ends with the loop.
+            # On the same loop, because everything left running ends with it.
             assert await sync.in_worker(lambda: self._is_left_alone(server)), "other requests continue"
             return caught.value
 
@@ -315,7 +315,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         async def embed_and_close() -> bool:
             await embedder.embed(TEXTS, purpose="document")
             await embedder.aclose()
-            # Not after the loop, whose end closes everything that is open.
+            # Before the loop ends, which would close everything.
             return await asyncio.to_thread(
                 lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
             )

@@ -108,7 +108,7 @@ class LocalEmbedderSuite(Suite):
     # --- vectors ---
 
     def test_the_event_loop_is_never_held_up(self, embedder: Embedder) -> None:
-        vectors_of(embedder, TEXTS)  # imports of the first call do not count
+        vectors_of(embedder, TEXTS)  # a first call, whose imports do not count
 
         async def embed_and_close() -> None:
             await embedder.embed(TEXTS, purpose="document")

@@ -26,7 +26,7 @@ API_KEY = "sk-test-SECRET"
 MODEL = "test-model"
 LIMIT_S = 20.0  # far more than any of these conversations takes
 TIME_OUTS_S = (0.1, 0.4, 1.6, 6.4)
-"""Time limits in seconds that a test tries in turn: the first is short, a later one suffices on a busy machine."""
+"""Timeouts in seconds that a test tries in turn: the first is short, and a later one suffices on a busy machine."""
 HELLO: Sequence[MessageLike] = (Message("user", "hello"),)
 WEATHER: FunctionSchema = {
     "name": "get_weather",

@@ -38,7 +38,7 @@ class ConnectionTests(LLMTests):
     def test_a_server_that_closes_after_each_answer_costs_no_call(
         self, server: FakeOpenAI, model: BaseChatModel, between: Between, times: int
     ) -> None:
-        # llama.cpp announces that it keeps the connection, but closes it after each streamed answer.
+        # llama.cpp announces keep-alive, but closes the connection after each streamed answer.
         server.default = replies.text("again").closing()
         answers = _asked(model, times, between)
         assert [answer.get_content() for answer in answers] == ["again"] * times

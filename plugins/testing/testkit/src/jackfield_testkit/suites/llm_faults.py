@@ -86,7 +86,7 @@ class FaultTests(LLMTests):
         server.reply(replies.error(429, headers={"Retry-After": until}))
         wait_s = self._failure(model).retry_after_s
         assert wait_s is not None
-        # Wide, so that no slow machine fails, because it only matters that the date was understood.
+        # A wide range, so that slow machines pass; all that matters is that the date was understood.
         assert 1800 < wait_s <= 3601
 
     def test_a_history_that_is_too_long_is_told_apart(self, server: FakeOpenAI, model: BaseChatModel) -> None:
@@ -145,7 +145,7 @@ class FaultTests(LLMTests):
 
         async def listen() -> None:
             async for event in model.astream(HELLO):
-                seen.append(event)  # noqa: PERF401 - they are wanted even though it fails
+                seen.append(event)  # noqa: PERF401 - events before the failure count as well
 
         with pytest.raises(ModelConnectionError):
             run_with(model, listen)
@@ -185,7 +185,7 @@ class FaultTests(LLMTests):
     def test_comments_do_not_prolong_an_answer_for_ever(
         self, server: FakeOpenAI, model: BaseChatModel, name: str
     ) -> None:
-        # Ten times the silence that is allowed, unless `event_timeout` says otherwise.
+        # Ten times the allowed silence, unless `event_timeout` is set.
         reply = replies.text(["half", "x"]).broken_after(1, "comment")
         error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": 60, name: seconds})
         assert error.partial_text == "half"
@@ -229,7 +229,7 @@ class FaultTests(LLMTests):
         error_class: type[ModelServiceError],
         retryable: bool,
     ) -> None:
-        # An SDK that retries by itself would multiply the attempts.
+        # An SDK with its own retries would multiply the attempts.
         server.default = replies.error(status)
         with suppress(error_class):
             events_of(model)

@@ -40,7 +40,7 @@ class HygieneTests(LLMTests):
         assert connections_to(server) == 0
 
     def test_the_proxy_of_the_environment_is_used(self, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
-        # The server stands in for the proxy: it receives a whole URL, whose host was not looked up.
+        # The server acts as the proxy: it receives a full URL whose host was not looked up.
         server.reply(replies.text("by proxy"))
         _only_proxy(monkeypatch, server.origin)
         assert answer_of(self.make_model("http://model.invalid/v1")).get_content() == "by proxy"
@@ -247,14 +247,14 @@ class HygieneTests(LLMTests):
         async def ask_and_close() -> bool:
             await model.acomplete(HELLO)
             await model.aclose()
-            # Not after the loop, whose end closes everything that is open.
+            # Before the loop ends, which would close everything.
             return await asyncio.to_thread(
                 lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
             )
 
         assert run_with(model, ask_and_close), "`aclose` leaves connections open"
 
-    # Python 3.12 and later warn about any fork beside threads; the test shows that it still works.
+    # Python 3.12 and later warn about any fork in a threaded process; the test shows that it still works.
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_a_forked_process_can_ask_although_its_parent_has_open_connections(
         self, server: FakeOpenAI, model: BaseChatModel
@@ -300,7 +300,7 @@ def _in_a_fork(work: Callable[[], str]) -> str:
     def answer() -> None:
         try:
             there.send(work())
-        except Exception as error:  # noqa: BLE001 - it is told to who asked
+        except Exception as error:  # noqa: BLE001 - reported to the caller
             there.send(f"{type(error).__name__}: {error}")
 
     child = context.Process(target=answer)

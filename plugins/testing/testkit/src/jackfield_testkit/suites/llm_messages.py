@@ -32,7 +32,7 @@ from jackfield_testkit.suites.llm_asking import (
 )
 
 UNICODE = "naïve 你好 🙂🏽 \u2028 \\ \" ' \t <|im_start|>"
-# Options that the caller sets, and the expected fields of the body.
+# Options that the caller sets, and the expected fields in the body.
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "temperature": ({"temperature": 0.0}, {"temperature": 0.0}),
     "top_p": ({"top_p": 0.5}, {"top_p": 0.5}),
@@ -165,7 +165,7 @@ class OptionTests(LLMTests):
         server.reply(replies.text("ok"))
         answer_of(model, config={"max_tokens": 17})
         body = sent(server)
-        # The older name and the newer one; servers that know both refuse both at once.
+        # The older name and the newer one. Servers that know both reject requests with both.
         given = [body[key] for key in ("max_tokens", "max_completion_tokens") if body.get(key) is not None]
         assert given == [17]
 
@@ -186,7 +186,7 @@ class OptionTests(LLMTests):
         server.default = replies.text("ok")
         answer_of(model, config={"temperature": 0.25})
         if b'"temperature"' not in server.requests[-1].body:
-            return  # the protocol has another word for it, and `extra_body` is in the words of the protocol
+            return  # the protocol uses a different name, and `extra_body` uses the protocol's names
         answer_of(model, config={"temperature": 0.25, "extra_body": {"temperature": 0.75}})
         assert sent(server).get("temperature") == 0.75, "a value that must be sent unchanged was changed"
 
@@ -343,4 +343,4 @@ _CONTENTS: dict[str, tuple[str, bytes]] = {
     "video": ("mp4", b"\0\0\0\x20ftypisom" + bytes(range(100))),
     "file": ("txt", b"a private text that nobody has given away " * 3),
 }
-"""A file of each kind: its extension and its content."""
+"""A file of each kind, with its extension and content."""

@@ -113,7 +113,7 @@ class StreamTests(LLMTests):
     def test_characters_that_come_in_two_chunks_are_whole(
         self, server: FakeOpenAI, model: BaseChatModel, answer: str
     ) -> None:
-        # JSON writes an emoji as two escapes; some servers cut between them.
+        # JSON writes an emoji as two escapes, and some servers split them.
         server.reply(ANSWERS[answer], IN_HALVES[answer])
         plain = answer_of(model, functions=[WEATHER])
         events = events_of(model, functions=[WEATHER])
@@ -128,7 +128,7 @@ class StreamTests(LLMTests):
         assert ascii(answer_of(model).get_content()) == ascii("a\ufffdb\ufffdcd\ufffd")
 
     def test_a_long_text_is_whole(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        # Buffers of 64 KiB are common; neither a longer line nor a longer body must be cut.
+        # Buffers of 64 KiB are common, but neither a longer line nor a longer body may be cut.
         text = "0123456789" * 20_000
         server.reply(replies.text([text, "end"]), replies.text(text).written(as_one_object=True))
         assert answer_of(model).get_content() == text + "end"
@@ -310,7 +310,7 @@ class StreamTests(LLMTests):
             # Not before its first event, because a server that is slow to send would prove nothing.
             reading, beginning = asyncio.create_task(read()), asyncio.create_task(begun.wait())
             await asyncio.wait([reading, beginning], return_when="FIRST_COMPLETED")
-            # A stream that blocks the event loop has ended, in one way or another, before this continues.
+            # If a stream blocks the event loop, it has ended one way or another before this continues.
             for _ in range(50):  # an error passes through several layers
                 await asyncio.sleep(0)
             waits = not reading.done()
@@ -351,7 +351,7 @@ class StreamTests(LLMTests):
         async def once() -> ModelResponse:
             return await model.acomplete(HELLO)
 
-        # Without closing in between, because a connection of a closed loop must not be reused.
+        # Without closing the model in between: a connection from a closed loop must not be reused.
         assert [asyncio.run(once()).get_content() for _ in range(2)] == ["again", "again"]
         assert model.quick_chat("hello") == "again"
 

@@ -133,7 +133,7 @@ class ToolTests(LLMTests):
     def test_a_name_that_is_repeated_with_every_piece_is_one_name(
         self, server: FakeOpenAI, tool_model: BaseChatModel
     ) -> None:
-        # As some compatible servers do.
+        # Some compatible servers do this.
         pieces = ['{"place"', ': "Bern"}']
         server.reply(replies.chunks([*(_part(0, piece, name="get_weather", id="a") for piece in pieces), _END]))
         assert _calls(self._ask(tool_model)) == [("get_weather", {"place": "Bern"})]

@@ -35,7 +35,7 @@ def lookups_of(agent: Row, folder: Path) -> set[str]:
     rows: list[Row] = []
     for chosen in options:
         host = _recording_host(rows)
-        with suppress(JackfieldError, TypeError):  # a kind may hand all options on to a class that lacks this one
+        with suppress(JackfieldError, TypeError):  # a kind may forward all options to a class that lacks this one
             create_agent(agent.address, llm=_model(host), host=host, **chosen).ask("What is said twice?")
     return {f"{row.kind}.{row.name}" for row in rows if row.distribution not in (agent.distribution, "jackfield")}
 
@@ -55,7 +55,7 @@ def required_in_turn(names: Iterable[str]) -> set[str]:
 
 
 def _recording_host(rows: list[Row]) -> PluginHost:
-    class RecordingHost(PluginHost):  # a class of its own, because a host may make others of its class
+    class RecordingHost(PluginHost):  # a separate class, because a host may create other instances of its class
         def find(self, kind: str, address: str) -> Row:
             row = super().find(kind, address)
             rows.append(row)

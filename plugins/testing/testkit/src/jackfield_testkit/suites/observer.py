@@ -62,10 +62,10 @@ from jackfield_testkit.suites.calls_heard import calls_to
 from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, secrets_of_settings, texts_of, unstated
 
 PRIVATE = "whale-7302-lantern"
-"""Part of every text in a run; it must be in no log and in no file."""
+"""Occurs in every text of a run, and must not occur in any log or file."""
 ODD_TEXTS = ("", "\0", "half \ud83d", "%s %d {} {0}", "🙂" * 3000, "\x1b[31m", "line\nline")
 _QUESTION = Message("user", f"What is {PRIVATE}?")
-_GRACE_S = 0.2  # for work of the observer's threads; later work is not seen
+_GRACE_S = 0.2  # time for the observer's threads; later work is not seen
 _WITH_DATA = ("PluginEvent", "ModelFinished", "ToolFinished", "RunStarted", "RunFinished")
 _WAITS = frozenset({time.sleep, select.select, *(getattr(os, name, None) for name in ("wait", "waitpid"))})
 _SOCKET_WAITS = frozenset({"accept", "connect", "connect_ex", "recv", "recv_into", "recvfrom", "send", "sendall"})
@@ -165,7 +165,7 @@ class ObserverSuite(Suite):
         assert not waited, f"the run is blocked meanwhile, at {waited[0]}"
 
     def test_it_comes_back_from_every_event(self) -> None:
-        # In a thread, so that an observer that waits forever fails here without blocking other tests.
+        # In a thread, so that an observer that never returns fails here without blocking other tests.
         self._shown_in_threads(self.make_observer(), ["run"])
 
     # --- it leaves nothing behind ---
@@ -177,7 +177,7 @@ class ObserverSuite(Suite):
         deadline = time.monotonic() + self.patience_s
         while any(payload() is not None for payload in held) and time.monotonic() < deadline:
             gc.collect()
-            time.sleep(0.01)  # a thread of the observer may still be at work
+            time.sleep(0.01)  # one of the observer's threads may still be working
         kept = sorted({repr(payload()) for payload in held} - {"None"})
         assert not kept, f"it keeps references to data after the run's end: {', '.join(kept)}"
         del observer
@@ -308,7 +308,7 @@ def _show(observer: Observer, events: Iterable[RunEvent]) -> None:
 def _observe_all(observer: Observer, run_id: str, faults: list[BaseException]) -> None:
     try:
         _show(observer, events_of_a_run(run_id))
-    except BaseException as fault:  # noqa: BLE001 - it is told to who started the thread
+    except BaseException as fault:  # noqa: BLE001 - reported to the code that started the thread
         faults.append(fault)
 
 

@@ -26,11 +26,11 @@ from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
 Expected = str | Sequence[str]
-"""A text in a file, or several in the order in which they occur."""
+"""A text in a file, or several in order of occurrence."""
 Samples = Mapping[str, tuple[bytes, Expected]]
 
 _KINDS = get_args(BlockKind)
-_CUTS = 24  # how many beginnings of each sample are tried
+_CUTS = 24  # how many prefixes of each sample are tried
 _DAMAGES = 40
 _MOST_MEMORY = 64 * 2**20  # bytes, for a small damaged file
 _BYTES_PER_BYTE = 400
@@ -206,7 +206,7 @@ class ParserSuite(Suite):
         codecs.register(note)
         try:
             for number, form in enumerate(_DECLARATIONS):
-                declared = form.replace(b"CODEC", b"x-named-%d" % number)  # failures are not cached, so each is new
+                declared = form.replace(b"CODEC", b"x-named-%d" % number)  # failures are not cached, so each one is new
                 _read_or_refused(parser, declared, "declared.bin")
                 for name, (data, _) in self.samples.items():
                     _read_or_refused(parser, declared + data, name)
@@ -268,7 +268,7 @@ class ParserSuite(Suite):
             assert long <= GROWTH * short + 40, (
                 f"{piece!r} takes {short:.0f} steps for each byte, and {long:.0f} where there is 8 times more"
             )
-        # The steps of a regular expression cannot be counted; for those, the longest prefix shows as much as any.
+        # The steps of a regular expression cannot be counted, so the longest prefix is measured instead.
         with given_up_after(self.giving_up_s):
             _read_or_refused(parser, file(begun[-1], self._spec().in_process_bytes), "long.bin")
 

@@ -36,7 +36,7 @@ from jackfield_testkit.suites.plugin_readme import readme_of, stated_defaults
 from jackfield_testkit.suites.plugin_source import Source, imported_packages, secrets_read, sources
 
 IMPORT_GOAL_MS = 5.0
-IMPORT_BUDGET_MS = 50.0  # ten times the goal is a fault on any machine
+IMPORT_BUDGET_MS = 50.0  # ten times the target is a fault on any machine
 LIMIT_S = 200.0  # in a separate process
 
 
@@ -136,7 +136,7 @@ class PluginSuite(Suite):
         assert _report(self.dist)["effects"] == []
 
     def test_describing_it_needs_nothing_that_it_requires(self) -> None:
-        # Listing plugins loads the light module, while a package it requires may be missing or broken.
+        # Listing plugins loads the light module, even if a package it requires is missing or broken.
         alone = _report(self.dist, alone=True)
         assert alone["errors"] == []
         assert set(alone["offered"]) == _declared(self.dist)
@@ -148,7 +148,7 @@ class PluginSuite(Suite):
         assert _report(self.dist)["changing"] == []
 
     def test_describing_it_is_fast(self) -> None:
-        # The best of a few runs, because a busy machine makes runs slower, never faster.
+        # The best of a few runs, because a busy machine only makes runs slower.
         again = (_probed(self.dist) for _ in range(3))
         measured = (report["cpu_ms"] for report in chain([_report(self.dist)], again))
         cpu_ms = next((ms for ms in measured if ms < IMPORT_BUDGET_MS), IMPORT_BUDGET_MS)
@@ -193,7 +193,7 @@ class PluginSuite(Suite):
                 continue
             with pytest.raises(ConfigError, match=_NO_SETTING):
                 target({_NO_SETTING: 1})
-            if row.kind != "llm":  # a backend takes its settings as a dict only
+            if row.kind != "llm":  # backends accept their settings only as a dict
                 with pytest.raises(ConfigError, match=_NO_SETTING):
                     target(**{_NO_SETTING: 1})
                 with pytest.raises(ConfigError) as caught:  # keywords are settings in addition to those of the dict
@@ -211,7 +211,7 @@ class PluginSuite(Suite):
         wrong = {
             name: f"it is {defaults[name][0]!r}, not {stated!r}"
             for name, stated in stated_defaults(readme_of(self.dist))
-            # A setting without a default of its own may take one that depends on another setting, which tables may
+            # A setting without its own default may have one that depends on another setting, which tables may
             # state.
             if name in defaults and None not in defaults[name]
             if stated not in defaults[name]
@@ -349,7 +349,7 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
             if error.variable not in spec.secrets:
                 pytest.fail(f"{row.id}: it misses {error.variable}, which it does not declare")
         except (JackfieldError, NetworkBlockedError) as error:
-            # Without a key, it may first need an address, or use a local server that needs no key.
+            # Without a key, the backend may first need an address, or use a local server that needs no key.
             if watch.refused and not isinstance(error, ConfigError):
                 pytest.fail(f"{row.id}: without {' and '.join(spec.secrets)} it asks {watch.refused[0].where}")
 
@@ -358,7 +358,7 @@ def _fault_of_target(row: Row, spec: ComponentSpec) -> str:
     made, base = plain_host().load_row(row), _base_class(row.kind, spec)
     if base is None:
         return "" if callable(made) else "its target is not callable"
-    is_one = isinstance(made, base)  # such as a function that was made a tool
+    is_one = isinstance(made, base)  # such as a function that was turned into a tool
     is_one = is_one or (isinstance(made, type) and issubclass(made, base))
     return "" if is_one else f"its target is not a class of {base.__name__}"
 
@@ -387,7 +387,7 @@ def _probed(dist: str, *, alone: bool = False) -> dict[str, Any]:
 
 @cache
 def _settled(dist: str) -> dict[str, object]:
-    # Without its keys, because importing must not need them.
+    # Without API keys, because importing must not need them.
     secrets = {name for _, spec in _specs(dist) for name in spec.secrets}
     environment = {name: value for name, value in os.environ.items() if name not in secrets}
     return _answer("jackfield_testkit.settle", canonicalize_name(dist), environment, f"the components of {dist}")

@@ -15,7 +15,7 @@ from jackfield.tools import check_tool_name, check_tool_schema
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 EFFECTS = {"network", "files", "processes"}
-MAX_BYTES = 64 * 1024  # of a descriptor as JSON; a model reads most of it
+MAX_BYTES = 64 * 1024  # of a descriptor as JSON, most of which a model reads
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:\w+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -50,7 +50,7 @@ def _unknown_keywords(spec: ComponentSpec) -> Iterator[str]:
 def _addresses(spec: ComponentSpec) -> Iterator[str]:
     """Yield faults in a descriptor's addresses."""
     named = {"target": spec.target, "config": spec.config, "check": spec.check}
-    needed = "" if getattr(spec, "tools", ()) else "target"  # a set of tools may name them instead
+    needed = "" if getattr(spec, "tools", ()) else "target"  # a toolset may name them instead
     for what, target in named.items():
         if (target or what == needed) and not _TARGET.fullmatch(target):
             yield f"its {what} {target!r} is not module:name"
@@ -105,7 +105,7 @@ def _shape(spec: ComponentSpec) -> Iterator[str]:
     read = json.loads(written)
     for field in fields(spec):
         value, back = getattr(spec, field.name), _restored(read[field.name], str(field.type))
-        # A read-only mapping is as good as a dict.
+        # Read-only mappings are as good as dicts.
         if back != value or not (type(back) is type(value) or isinstance(value, Mapping)):
             yield f"its {field.name} is {value!r:.80}, and comes back from JSON as {back!r:.80}"
 

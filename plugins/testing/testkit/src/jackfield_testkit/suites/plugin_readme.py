@@ -39,7 +39,7 @@ def stated_defaults(text: str) -> Iterator[tuple[str, object]]:
         names_in = next((place for place, cell in enumerate(head) if "setting" in cell or cell.endswith("key")), None)
         if names_in is None or "default" not in head:
             continue
-        for row in rows[1:]:  # without the rule below the head
+        for row in rows[1:]:  # without the separator below the header
             if len(row) != len(head):
                 continue
             names, cell = _NAME.findall(row[names_in]), row[head.index("default")]

@@ -65,7 +65,7 @@ _NOTES: Sequence[ModelEvent] = (
     MediaDelta(ContentItem(image=PNG)),
     UsageReported(Usage(prompt_tokens=3, completion_tokens=5)),
 )
-_MOST_WORK = 400.0  # steps for each character, one at a time: a processor with ten lines a delta takes 40
+_MOST_WORK = 400.0  # steps per character, one at a time; a processor with ten lines per delta takes 40
 
 
 class ProcessorSuite(Suite):
@@ -112,7 +112,7 @@ class ProcessorSuite(Suite):
         assert processor.phase in get_args(Phase)
         assert processor.name not in (*processor.after, *processor.before), "it cannot come before or after itself"
         if not hasattr(self, "component"):
-            return  # it is made by hand, and no plugin offers it
+            return  # created by hand, and not offered by any plugin
         spec = plain_host().spec("processor", self.component, ProcessorSpec)
         stated = (spec.name, spec.phase, tuple(spec.after), tuple(spec.before))
         assert stated == (processor.name, processor.phase, tuple(processor.after), tuple(processor.before))
@@ -143,7 +143,7 @@ class ProcessorSuite(Suite):
         sync.run(gathered(processor.wrap(inner)(self._request(metadata=metadata))))
         for sent in inner.requests:
             assert sent.metadata.get("jackfield-testkit") == "mine"
-            if processor.phase != "format":  # whose job is to write tools as text
+            if processor.phase != "format":  # which is meant to write tools as text
                 assert WEATHER["name"] in [function["name"] for function in sent.functions]
 
     # --- the answer ---
@@ -238,7 +238,7 @@ class ProcessorSuite(Suite):
     def test_no_text_makes_the_work_grow_faster_than_its_length(self, piece: str) -> None:
         def run(events: list[ModelEvent]) -> None:
             processor, request = self.make_processor(), self._request()
-            with suppress(JackfieldError):  # refusing a text early is also a bound
+            with suppress(JackfieldError):  # rejecting a text early is also a bound
                 asyncio.run(gathered(processor.wrap(Inner([*events, ModelFinished("stop")]))(request)))
 
         fail_if_work_grows_faster(run, piece, self.giving_up_s)
@@ -282,7 +282,7 @@ class ProcessorSuite(Suite):
         processor = self.make_processor()
         for text in (*self.texts, self.harmless, *self.texts):
             assert folded(through(processor, self._request(text), shown(text))) == self._answer(shown(text), said=text)
-            sync.run(_first_of(processor.wrap(Inner(shown(text)))(self._request(text))))  # one that is left halfway
+            sync.run(_first_of(processor.wrap(Inner(shown(text)))(self._request(text))))  # one abandoned halfway
 
     def test_calls_at_the_same_time_do_not_mix(self) -> None:
         texts = [*self.texts, self.harmless]

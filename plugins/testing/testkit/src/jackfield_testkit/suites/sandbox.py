@@ -38,7 +38,7 @@ class Places:
     outside: Path
 
 
-# One child in the group of the program, one that left for a session of its own, one that was orphaned on purpose.
+# One child in the program's group, one in its own session, and one that was orphaned on purpose.
 _FAMILY = """
 import subprocess, sys, time
 sleep = [sys.executable, "-I", "-c", "import time; time.sleep(600)"]
@@ -179,7 +179,7 @@ for attempt in (
             port = str(server.getsockname()[1])
             try:
                 assert b"reached" in _run(sandbox, places, code, port, network=True).stdout
-            except SandboxError as error:  # it may refuse a program that needs the network
+            except SandboxError as error:  # the sandbox may reject a program that needs the network
                 if not str(error):
                     raise
             _needs(sandbox, "network")
@@ -379,7 +379,7 @@ def _end_all_that_hold(pipe: int) -> None:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             held = {link.readlink() for link in (folder / "fd").iterdir()}
-        except OSError:  # another user's, or it has ended
+        except OSError:  # owned by another user, or already ended
             continue
         if wanted in held and int(folder.name) != os.getpid():
             os.kill(int(folder.name), signal.SIGKILL)

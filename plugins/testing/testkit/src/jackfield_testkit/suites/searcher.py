@@ -43,7 +43,7 @@ CHINESE: Sequence[tuple[str, str]] = (
     ("企鹅生活在南极洲。", "企鹅"),
 )
 UNKNOWN = ("qqxzq", "jjkjj zzqzz", "鬱龘")
-"""Queries that share no word, nor a part of one, with any passage."""
+"""Queries that share no word or part of a word with any passage."""
 ODD_TEXTS = (
     "",
     " ",
@@ -146,7 +146,7 @@ class SearcherSuite(Suite):
         searcher = self.make_searcher()
         everything = _run(searcher, "stone river cloud", corpus, 60)
         scores = [hit.score for hit in everything]
-        # Infinity puts a chunk before all others, even after fusing the hits of several searchers.
+        # Infinity would rank a chunk first, even after fusing the hits of several searchers.
         assert all(math.isfinite(score) or score == math.inf for score in scores)
         assert scores == sorted(scores, reverse=True)
         for limit in (1, 5, 20):
@@ -325,7 +325,7 @@ class SearcherSuite(Suite):
         corpora = [corpus_of([f"{seed} {' '.join(_many_texts(25, seed=seed))}" for seed in range(start, start + 300)])
                    for start in range(0, 300 * (TRIES + 1), 300)]  # fmt: skip
         searcher = self.make_searcher()
-        _run(searcher, "stone river", corpora.pop(), 5)  # imports of the first search do not count
+        _run(searcher, "stone river", corpora.pop(), 5)  # a first search, whose imports do not count
         check_loop(lambda: searcher.search("stone river", corpora.pop(), limit=5))
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:

@@ -332,7 +332,7 @@ class ServerSuite(Suite):
         served = serve(face, speed=_FAST)
         with served.connect() as connection:
             connection.sendall(request.encode())
-            # Proxies close a connection after a minute without a byte. The answer itself has fewer pieces than these.
+            # Proxies close a connection after a minute of silence. The answer itself has fewer pieces than this.
             connection.settimeout(_MANY_PIECES * 60 / _FAST + self.settle_s)
             for _ in range(_MANY_PIECES):
                 assert connection.recv(1 << 16), "the stream ended"
@@ -381,7 +381,7 @@ class ServerSuite(Suite):
         self._visit(served, range(_CLIENTS_BEFORE))
         _settled(served, self.settle_s)
         roots = {"app": served.app, "face": face, **globals_of(package)}
-        # Runs are kept by the service behind it, which has limits of its own.
+        # Runs are stored by the service behind the face, which has its own limits.
         growth = served.inside(lambda: Growth(roots, beyond=(Serving,)))
         self._visit(served, range(_CLIENTS_BEFORE, _CLIENTS_BEFORE + _CLIENTS))
         _settled(served, self.settle_s)

@@ -13,7 +13,7 @@ from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 
 INSIDE = "testkit-inner-Qx71"
-"""A text in errors of agents and in paths of their files, which no client may see."""
+"""Text in agents' errors and file paths that no client may see."""
 _DEEP = 100_000
 NOT_JSON = {
     "empty": b"",

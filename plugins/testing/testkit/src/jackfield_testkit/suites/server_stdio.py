@@ -93,7 +93,7 @@ class StdioServerSuite(Suite):
         async def keep_asking(reader: StreamReader, writer: StreamWriter) -> list[str]:
             for number in range(_QUESTIONS_BEFORE):
                 await self.ask(reader, writer, "echo", f"Hello {number}")
-            # Runs are kept by the service behind it, which has limits of its own.
+            # Runs are stored by the service behind the face, which has its own limits.
             growth = Growth(_held_by_other_tasks(), beyond=(Serving,))
             for number in range(_QUESTIONS):
                 await self.ask(reader, writer, "echo", f"Hello again {number}")
@@ -135,7 +135,7 @@ class StdioServerSuite(Suite):
         async with Serving(make_agents()) as serving:
             before = asyncio.all_tasks()
             talk = asyncio.ensure_future(face.talk(serving, their_reader, their_writer))
-            talk.add_done_callback(lambda _: their_writer.close())  # as at the end of the program
+            talk.add_done_callback(lambda _: their_writer.close())  # as when the program exits
             try:
                 result = await client(reader, writer)
             finally:

@@ -170,7 +170,7 @@ class StoreSuite(Suite):
     def test_a_run_is_listed_with_what_was_said_of_it(self, make: Callable[[], Store]) -> None:
         store = make()
         said = StoredRun(run_id="r", agent="clerk", model="acme:m", session="talk", parent="p", title="What is it? 🙂")
-        # As for a fork, which is described by the run that it continues.
+        # Like a fork, which is described by the run that it continues.
         asyncio.run(store.create(replace(said, began=-2.0, changed=-1.0, entries=7), ["first"]))
         [run] = asyncio.run(make().runs())
         assert (run.run_id, run.agent, run.model, run.session, run.parent, run.title) == (
@@ -298,7 +298,7 @@ class StoreSuite(Suite):
     def test_a_run_of_a_conversation_is_whole_without_the_runs_before_it(self, make: Callable[[], Store]) -> None:
         store = make()
         said, firsts = "", {}
-        for number in range(5):  # as in a chat, whose runs begin with all earlier messages
+        for number in range(5):  # as in a chat, where each run starts with all earlier messages
             said += f"{number}: {'äh, ' * 300}"
             firsts[f"r{number}"] = f"[{said}]"
             hold = _begun(store, f"r{number}", firsts[f"r{number}"], session="talk")

@@ -59,7 +59,7 @@ host.make(host.find("tokenizer", sys.argv[1]), json.loads(sys.argv[2]), Tokenize
 print(*(name for name in sys.argv[3:] if name in sys.modules))
 """
 SLACK = 8  # how many tokens may change at a cut or join, because a long word may be one token or several
-# tiktoken's Rust side panics on spaces of this length, and a panic is no Exception.
+# tiktoken's Rust code panics on spaces of this length, and a panic is not an Exception.
 LONG_TEXTS = [(" ", 1_000_000), *((text, 220_000) for text in ("a", "\n", "数", "1", "🙂", "\0", "a "))]
 
 
@@ -99,7 +99,7 @@ class TokenizerSuite(Suite):
     # --- its facts ---
 
     def test_it_has_the_name_by_which_it_is_asked_for(self, tokenizer: Tokenizer) -> None:
-        # Facts of models name the tokenizer, and it is looked up by that name.
+        # Model facts refer to the tokenizer by name.
         assert tokenizer.name == self.component.rpartition("/")[2]
         assert isinstance(tokenizer.exact, bool)
 
@@ -111,7 +111,7 @@ class TokenizerSuite(Suite):
         assert (effects.outside, effects.read) == ([], []), "read the vocabulary at the first call"
 
     def test_making_one_loads_no_library_that_encodes(self) -> None:
-        # In a separate interpreter, because other tests may have loaded them here.
+        # In a separate interpreter, because other tests may have loaded the packages here.
         command = [sys.executable, "-B", "-c", _MAKE_ONE, self.component, json.dumps(dict(self.config)), *HEAVY]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
         assert done.returncode == 0, done.stderr
@@ -184,7 +184,7 @@ class TokenizerSuite(Suite):
     def test_a_token_that_is_not_in_the_vocabulary_is_a_value_error(self, tokenizer: Tokenizer) -> None:
         self._needs_tokens(tokenizer)
         for token in (-1, 2**31 - 1, 2**40):
-            with _no_panic(), pytest.raises(ValueError):  # noqa: PT011 - what it says is its own business
+            with _no_panic(), pytest.raises(ValueError):  # noqa: PT011 - the message is up to the tokenizer
                 tokenizer.decode([token])
 
     def test_without_a_vocabulary_there_are_no_tokens_and_it_says_so(self, tokenizer: Tokenizer) -> None:
@@ -254,7 +254,7 @@ class TokenizerSuite(Suite):
     def test_threads_that_ask_at_the_same_time_get_what_they_get_alone(self, tokenizer: Tokenizer) -> None:
         alone = self.make_tokenizer()
         wanted = [(alone.count(text), alone.cut(text, 5)) for text in TEXTS]
-        # The first call of each, before any has read the vocabulary.
+        # The first call of each thread, before any of them has loaded the vocabulary.
         came = at_once(6, lambda _: [(tokenizer.count(text), tokenizer.cut(text, 5)) for text in TEXTS])
         assert came == [wanted] * 6
 

@@ -54,9 +54,9 @@ from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, se
 from jackfield_testkit.tool_specs import differences
 
 Expected = str | Callable[[Any], object]
-"""The expected result: a text in it, or a function that returns True if it is right."""
+"""The expected result: text that it contains, or a function that returns True if it is right."""
 
-MOST_CHARS = 1_000_000  # of one result, which is kept whole until the core cuts it
+MOST_CHARS = 1_000_000  # of one result, which is held in full until the core cuts it
 ODD_TEXTS = (
     "",
     " ",
@@ -219,14 +219,14 @@ class ToolSuite(Suite):
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         arguments, expected = self._first_example()
-        # Without a context, files are written there, not in the folder of the tests.
+        # Without a context, files are written to this directory rather than that of the tests.
         monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
         tool = self.make_tool()
         try:
             _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
             output, error = _outside_of_a_run(tool, arguments)
             assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
-            if not (self.files or self.urls):  # those of a conversation are not there
+            if not (self.files or self.urls):  # a conversation's files are not available
                 _expect(output, arguments, expected)
         finally:
             sync.run(_aclose(tool.load()))
@@ -251,7 +251,7 @@ class ToolSuite(Suite):
 
     def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
-        bench.call(arguments)  # imports and files of its first call do not matter here
+        bench.call(arguments)  # a first call, whose imports and files do not matter here
         for wrong in _unfit(bench.tool, arguments):
             with watching() as effects:
                 output, error = bench.attempt(wrong)
@@ -264,7 +264,7 @@ class ToolSuite(Suite):
     def test_text_that_is_no_object_is_refused_before_anything_is_done(self, bench: Bench) -> None:
         if bench.tool.raw_argument:
             pytest.skip(f"it takes any text for {bench.tool.raw_argument!r}, as its descriptor says")
-        # The core completes unfinished JSON of a model: `{` is an object without arguments.
+        # The core completes a model's unfinished JSON: `{` is an object without arguments.
         unfinished = [] if _fits(bench.tool)({}) else ["{"]
         for wrong in ("[1, 2]", '"text"', "17", "just a text", *unfinished):
             with watching() as effects:
@@ -417,7 +417,7 @@ class ToolSuite(Suite):
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
     def test_a_pipe_in_the_workspace_makes_no_call_wait(self, bench: Bench) -> None:
-        pipe = bench.workspace.root / "pipe.txt"  # code that runs there can replace any file by a pipe
+        pipe = bench.workspace.root / "pipe.txt"  # code that runs there can replace any file with a pipe
         os.mkfifo(pipe)
         try:
             for arguments in _with_texts(bench.tool, self._first_example()[0], (pipe.name, str(pipe))):
@@ -465,7 +465,7 @@ class ToolSuite(Suite):
 
     def test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
-        # On a busy machine, a call may not have begun when its time is over, so each try gets more time.
+        # On a busy machine, a call may not have started when its time is up, so each attempt gets more time.
         for timeout_s in (0.0001 * 2**doublings for doublings in range(12)):
             hasty = copy.copy(bench.tool)
             hasty.timeout_s = timeout_s
@@ -643,8 +643,7 @@ async def _cancelled_after(
     steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, object], patience_s: float
 ) -> str:
     """Return the outcome of a call that is cancelled after some event loop steps and a delay."""
-    # The tool itself, because a call by its descriptor begins with a hop to another thread, where it would be
-    # cancelled.
+    # The tool itself, because a call through its descriptor starts in another thread and would be cancelled there.
     task = asyncio.create_task(run_tool(bench.tool.load(), dict(arguments), bench.context()))
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -656,7 +655,7 @@ async def _cancelled_after(
     await asyncio.wait([task], timeout=patience_s)
     if not task.done():
         return "running"
-    # A plain function cannot swallow it; the core returns its result if it had already returned.
+    # A plain function cannot swallow the cancellation; the core returns its result if there already is one.
     loaded = bench.tool.load()
     is_plain = not inspect.iscoroutinefunction(getattr(loaded, "function_called", loaded.call))
     return "cancelled" if task.cancelled() or is_plain else "swallowed"
@@ -726,7 +725,7 @@ def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
     def release() -> None:
         is_over.wait(patience_s)
         while not is_over.wait(0.05):
-            with suppress(OSError):  # nothing waits to read
+            with suppress(OSError):  # there is no waiting reader
                 os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
                 waited.append("reading")
             reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -734,7 +733,7 @@ def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
             try:
                 if os.read(reading, 1):
                     waited.append("writing")
-            except BlockingIOError:  # a writer is there that has written nothing yet
+            except BlockingIOError:  # there is a writer, but it has written nothing yet
                 waited.append("writing")
             finally:
                 os.close(reading)

@@ -63,7 +63,7 @@ class ToolsetSuite(Suite):
         assert bool(spec.tools) != bool(spec.target), "a set has either `tools` or a `target`"
 
     def test_making_an_agent_with_it_reaches_nothing(self) -> None:
-        self.make_agent()  # bytecode of its imports may be written beside it, once
+        self.make_agent()  # bytecode of its imports may be written next to it, once
         with watching() as effects:
             self.make_agent()
         assert undeclared(effects, frozenset()) == [], "wait until a run starts, and asks `tools_of_run`"
