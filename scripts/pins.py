@@ -20,8 +20,8 @@ def bounds_for(name: str, bounds: str, version: str, *, is_imported: bool) -> st
 
     Args:
         name: The name of the distribution.
-        bounds: Its current bounds. The lower bound is kept as long as the rule allows it.
-        version: Its version in the repository.
+        bounds: The current bounds, whose lower bound is kept as long as the rule allows.
+        version: The distribution's version in the repository.
         is_imported: True for libraries and anything else whose modules the dependent package imports.
     """
     current = Version(version)

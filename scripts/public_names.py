@@ -1,6 +1,6 @@
 """Write the public names of the core and libraries, with methods and signatures, to `tests/public_names.txt`.
 
-`make known` runs this script. It reads names from the source and imports nothing.
+`make known` runs this script, which reads names from the source and imports nothing.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def _open_runs(runs: list[StoredRun], titles: set[str]) -> tuple[list[StoredRun]
 
 
 def start(folder: Path, settings: dict[str, Any], trees: range) -> int:
-    """Start a worker process and return its id. It is forked, because starting Python takes a second."""
+    """Fork a worker process, because starting Python takes a second, and return its id."""
     process = os.fork()
     if process:
         return process

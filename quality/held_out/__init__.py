@@ -1,4 +1,4 @@
-"""Questions about manuals that nothing was tuned on, asked of the `assistant` itself.
+"""Held-out questions about manuals, on which nothing was tuned, asked of the `assistant` itself.
 
-They are for reporting only. A setting that is chosen because of them makes them worthless.
+They are for reporting only. Choosing a setting based on them would make them worthless.
 """

@@ -1,4 +1,4 @@
-"""Run it: `make quality`, or `python -m quality.held_out --searcher keyword`."""
+"""Command line: `make quality`, or `python -m quality.held_out --searcher keyword`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETTINGS: dict[str | None, dict[str, str]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, and print the share of the questions whose passage is in the request to the model."""
+    """Ask the questions, and print the share whose answering passage is in the request to the model."""
     parser = argparse.ArgumentParser(prog="python -m quality.held_out", description="Questions kept for reporting.")
     parser.add_argument("--searcher", choices=["keyword", "vector"], help="ask only this instead of the default")
     parser.add_argument("--show", action="store_true", help="list the questions whose passage is missing")
@@ -65,12 +65,12 @@ def main(arguments: Sequence[str]) -> int:
 def ask_assistant(
     files: Sequence[str], questions: Sequence[ManualQuestion], settings: dict[str, str]
 ) -> list[tuple[ManualQuestion, bool]]:
-    """Return for each question whether the passage that answers it is in the request to the model.
+    """Return, for each question, True if the passage that answers it is in the request to the model.
 
     Args:
-        files: The files of the agent.
-        questions: The `section` of each is a text of the passage.
-        settings: `rag_cfg` of the agent.
+        files: The agent's files.
+        questions: The questions, each with a text from the passage as its `section`.
+        settings: The agent's `rag_cfg`.
     """
     host = PluginHost(Settings())
     model = ScriptedModel(lambda _: answer("noted"))

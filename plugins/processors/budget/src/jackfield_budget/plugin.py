@@ -9,7 +9,7 @@ from jackfield.plugins import ProcessorSpec, hook
 def processors() -> list[ProcessorSpec]:
     """Offer the budget processor.
 
-    It runs close to the backend: inside retries, so that every attempt is charged, and outside rate limits.
+    The budget runs close to the backend: inside retries, so that every attempt is charged, and outside rate limits.
     """
     return [
         ProcessorSpec(

@@ -52,10 +52,10 @@ _log = logging.getLogger(__name__)
 class Cache(Processor):
     """Replays the answer that a model gave to an identical request.
 
-    Only complete answers are stored. An answer that failed, was abandoned or cut off, is empty, or contains a secret
-    from the environment is not. A cached answer is replayed as the same events after a `jackfield-cache.hit` event. It
-    costs nothing: its usage is zero, and the event's `saved` field has the original usage. Identical concurrent
-    requests on one event loop share a single request to the model.
+    Only complete answers are stored, not those that failed, were abandoned or cut off, are empty, or contain a secret
+    from the environment. A cached answer is replayed as the same events after a `jackfield-cache.hit` event, and costs
+    nothing: its usage is zero, and the event's `saved` field has the original usage. Identical concurrent requests on
+    one event loop share a single request to the model.
 
     Args:
         cfg, settings: The keys of `CacheConfig`.
@@ -232,7 +232,7 @@ class _Recording:
 
     @property
     def is_an_answer(self) -> bool:
-        """True if the answer is complete and not empty. Empty answers are often accidents."""
+        """True if the answer is complete and not empty. Empty answers are often errors."""
         return self.end is not None and self.end.reason not in _BROKEN_OFF and self._said_something
 
 

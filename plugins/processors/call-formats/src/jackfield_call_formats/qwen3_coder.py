@@ -87,7 +87,7 @@ class Qwen3CoderFormat(TextFormat):
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return a reader for one answer. It also accepts JSON calls and calls without `<tool_call>`."""
+        """Return a reader for one answer that also accepts JSON calls and calls without `<tool_call>`."""
         return _Reader(request)
 
 

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 def fault_of_regex(regex: str) -> str:
     """Return the reason to reject a regular expression, or '' if it is acceptable.
 
-    Rejected expressions are those that Python cannot compile, that match the empty string, or that nest repeats,
+    Expressions are rejected if Python cannot compile them, if they match the empty string, or if they nest repeats,
     because hostile text doubles the time of nested repeats with each character. Other slow expressions are stopped
     during the search.
     """

@@ -94,7 +94,7 @@ class ArgumentsScanner:
         return number[0] if replaced == number[0] else f'"{quoted(replaced)}"', number.end()
 
     def _in_string(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
-        """Take one step inside a string. Return values are those of `_outside`."""
+        """Take one step inside a string. Return the output and the new position, unchanged if more text is needed."""
         assert self._string is not None  # noqa: S101 - `_advance` sees to it
         if text[place] == '"':
             rest = quoted(self._string.finish())

@@ -408,7 +408,7 @@ class Compacting(Processor):
         return replace(planned_view, text=text)
 
     def _parts(self, numbers: Sequence[int], measure: _Measure, room: int) -> Iterator[list[int]]:
-        """Split messages into batches that each fit into one request, so that none of a very long history is lost."""
+        """Split messages into batches that each fit into one request, so that even a very long history is covered."""
         limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
         most = (limit - answer_tokens - room) * _FULL
         part: list[int] = []

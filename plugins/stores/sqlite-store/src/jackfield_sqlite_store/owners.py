@@ -34,7 +34,7 @@ class Owner:
     A hold ends when it is dropped, when the owner is closed or garbage-collected, or when the process ends.
 
     Args:
-        folder: The directory for the lock files of one database. It is created if missing.
+        folder: The directory for one database's lock files, which is created if missing.
     """
 
     def __init__(self, folder: Path) -> None:

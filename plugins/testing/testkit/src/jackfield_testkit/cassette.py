@@ -56,7 +56,7 @@ class Cassette:
     headers and the caller's own `extra`. Local files are compared by content.
 
     Args:
-        path: The JSON file. It is written when the block exits, even with an error.
+        path: The JSON file, which is written when the block exits, even with an error.
         mode: `replay` never calls a model. `record` always calls the model and overwrites the file. `auto` replays
             calls on the tape and records the others.
         secrets: Strings that must not be written, in addition to the secrets of the recorded models and the environment
@@ -114,7 +114,7 @@ class Cassette:
     # --- models ---
 
     def wrap(self, model: BaseChatModel) -> TapedModel:
-        """Wrap a model to record or replay its answers. Its processors are preserved."""
+        """Wrap a model to record or replay its answers, preserving its processors."""
         return TapedModel(self, model.config, backend=model.backend, inner=model)
 
     def chat_model(self, cfg: str | Mapping[str, Any] | LLMConfig) -> TapedModel:

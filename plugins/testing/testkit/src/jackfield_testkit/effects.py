@@ -1,7 +1,7 @@
 """Record the side effects of code: the files it writes, the connections it opens, the processes it starts.
 
-An audit hook sees everything that the interpreter does, whichever library requests it. It does not see what another
-process or a C library does on its own.
+An audit hook sees everything that the interpreter does, whichever library requests it, but not what another process or
+a C library does on its own.
 
 ```python
 with watching(workspace=folder) as effects:

@@ -70,7 +70,7 @@ def embeddings(
     """Return an answer with the given vectors.
 
     Args:
-        request: The request to answer. It may ask for Base64.
+        request: The request to answer, which may ask for Base64.
         vectors: One vector per text.
         tokens: The token count to report.
         order: The indices of the vectors to list, in this order. If None, all vectors are listed in their own order.

@@ -84,7 +84,7 @@ class Forks:
     """A process that runs programs as forks of itself.
 
     Args:
-        before: A program that performs the shared imports. It must not start threads.
+        before: A program that performs the shared imports without starting threads.
         python: The interpreter.
         end: A file descriptor at whose end of file the process exits. By default this is a pipe to its standard input,
             which closes when the current process ends.
@@ -178,7 +178,7 @@ class _SharedForks(Forks):
         self.address = address
 
     def close(self) -> None:
-        """Leave the server running. It exits with the last process of the run."""
+        """Leave the server running until the last process of the run exits."""
 
 
 @dataclass(frozen=True)

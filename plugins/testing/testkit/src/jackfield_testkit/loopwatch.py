@@ -155,7 +155,7 @@ def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = T
     """Run a coroutine on its own event loop several times, and return the pauses if every run has some.
 
     Args:
-        make: Returns a new coroutine. It is called before each loop starts.
+        make: Returns a new coroutine, and is called before each loop starts.
         tries: The number of runs. If any of them has no pause, the cause was external, such as a busy disk or another
             process.
     """

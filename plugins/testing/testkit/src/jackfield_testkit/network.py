@@ -1,8 +1,8 @@
 """Keep tests on this machine: block and report connections and look-ups that would leave it.
 
-An audit hook sees calls from asyncio, threads and plain sockets alike. It does not see other processes, libraries that
-open sockets in C, or the look-up inside `socket.connect((name, port))`, which raises no event. The connection that
-follows this look-up is seen.
+An audit hook sees calls from asyncio, threads and plain sockets alike, but not other processes, libraries that open
+sockets in C, or the look-up inside `socket.connect((name, port))`, which raises no event. The connection that follows
+this look-up is seen.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ Respond: TypeAlias = Callable[[RecordedRequest], Reply]
 
 
 class FakeOpenAI:
-    """A scripted model server. Start it with `with`, or with `start` and `stop`. It can be restarted.
+    """A scripted model server, started with `with` or with `start` and `stop`. The server can be restarted.
 
     `GET …/models` takes the next reply from `reply_to_listing`, or else lists `models`. Any other `GET` gets a 404.
     Every `POST`, whatever its path, takes the next reply from the queue. Once the queue is empty, `default` is sent;
@@ -128,7 +128,7 @@ class FakeOpenAI:
         self._listing_queue.extend(replies)
 
     def respond(self, function: Respond | None) -> None:
-        """Let a function answer once the queue is empty. It runs on the server's thread and must not block."""
+        """Let a function, which must not block, answer on the server's thread once the queue is empty."""
         self._respond = function
 
     def clear(self) -> None:

@@ -115,7 +115,7 @@ class Waiting:
 
 
 class NeverReady:
-    """A toolset whose tools never become ready. It reports progress once, and cancels the run if it has its token."""
+    """A toolset whose tools never become ready, which reports progress once and cancels the run if it has a token."""
 
     def __init__(self, cancel: CancelToken | None = None) -> None:
         self._cancel = cancel

@@ -280,7 +280,7 @@ def _of_all_planes() -> Iterator[str]:
 
 @contextmanager
 def _no_panic() -> Iterator[None]:
-    """Turn a Rust library's panic into a failure. It is not an `Exception`, so no other handler catches it."""
+    """Turn a Rust library's panic into a failure, because other handlers only catch an `Exception`."""
     try:
         yield
     except Exception:

@@ -493,7 +493,7 @@ class ToolSuite(Suite):
 
 @dataclass(frozen=True)
 class Bench:
-    """A tool with everything that a run provides. Its resources stay open for all tests of a class."""
+    """A tool with everything that a run provides, including resources that stay open for all tests of a class."""
 
     tool: PluginTool
     folder: Path
