@@ -247,7 +247,7 @@ class Configured(StatesSecrets):
     Attributes:
         config_class: The settings class, or None if the component has no settings or reads `cfg` itself.
         cfg: The settings as they were passed. `repr` hides values whose names suggest a secret.
-        config: The validated settings with defaults filled in. Only set if there is a `config_class`.
+        config: The validated settings with defaults filled in. The attribute is only set if there is a `config_class`.
 
     Raises:
         ConfigError: A setting is unknown or not valid. The message contains no values.

@@ -215,5 +215,5 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _escape(text: str) -> str:
-    # Do not shorten it: text after a thousand spaces would run as well.
+    # Do not shorten the text: anything after a thousand spaces would run as well.
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

@@ -50,31 +50,34 @@ if TYPE_CHECKING:
 
 @stable("jackfield.models:BaseChatModel")
 def llms() -> list[LLMSpec]:
-    """Offer backends, which connect to models. Called when a model that uses one of them is created."""
+    """Offer backends, which connect to models. Called when a model that uses one of the backends is created."""
     return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
 
 
 @stable("jackfield.tools:BaseTool")
 def tools() -> list[ToolSpec]:
-    """Offer tools, which models can call. Called when an agent uses one of them."""
+    """Offer tools, which models can call. Called when an agent uses one of the tools."""
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer toolsets, each under one name. The entry points are `tool.NAME`, as for tools. Called like `tools`."""
+    """Offer toolsets, each under one name.
+
+    The entry points are `tool.NAME`, as for tools. Called in the same cases as `tools`.
+    """
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
 @stable("jackfield.retrieval:Searcher")
 def searchers() -> list[SearcherSpec]:
-    """Offer document searchers. Called when a retrieval configuration names one of them."""
+    """Offer document searchers. Called when a retrieval configuration names one of the searchers."""
     return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
 
 
 @stable("jackfield.processors:Processor")
 def processors() -> list[ProcessorSpec]:
-    """Offer processors, which wrap each model call. Called when one of them is named or enabled."""
+    """Offer processors, which wrap each model call. Called when one of the processors is named or enabled."""
     return [ProcessorSpec(name="cache", target="jackfield_cache.processor:Cache", phase="context")]
 
 
@@ -82,7 +85,7 @@ def processors() -> list[ProcessorSpec]:
 def preprocessors() -> list[PreprocessorSpec]:
     """Offer processors that only change the request. The target is a function that takes and returns a `ChatRequest`.
 
-    Called like `processors`. The entry points are `processor.NAME`, as for processors.
+    Called in the same cases as `processors`. The entry points are `processor.NAME`, as for processors.
     """
     return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
 
@@ -91,20 +94,20 @@ def preprocessors() -> list[PreprocessorSpec]:
 def postprocessors() -> list[PostprocessorSpec]:
     """Offer processors that only change the answer. The target takes a `ChatRequest` and returns a `StreamTransform`.
 
-    Called like `processors`. The entry points are `processor.NAME`, as for processors.
+    Called in the same cases as `processors`. The entry points are `processor.NAME`, as for processors.
     """
     return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
 
 
 @stable("jackfield.agents:Agent")
 def agents() -> list[AgentSpec]:
-    """Offer agent kinds. Called when `create_agent` or an agent file names one of them."""
+    """Offer agent kinds. Called when `create_agent` or an agent file names one of the kinds."""
     return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
 
 
 @provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer document parsers. Called when one of them may be able to read a document."""
+    """Offer document parsers. Called when one of the parsers may be able to read a document."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
@@ -116,37 +119,37 @@ def call_formats() -> list[CallFormatSpec]:
 
 @provisional("jackfield.tokenizers:Tokenizer")
 def tokenizers() -> list[TokenizerSpec]:
-    """Offer tokenizers. Called when a processor's settings name one of them."""
+    """Offer tokenizers. Called when a processor's settings name one of the tokenizers."""
     return [TokenizerSpec(name="acme", target="jackfield_acme.tokenizer:AcmeTokenizer")]
 
 
 @provisional("jackfield.retrieval:Embedder")
 def embedders() -> list[EmbedderSpec]:
-    """Offer embedders, which convert texts to vectors. Called when a searcher's settings name one of them."""
+    """Offer embedders, which convert texts to vectors. Called when a searcher's settings name one of the embedders."""
     return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
 
 
 @provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
-    """Offer sandboxes, which run code. Called when a tool's settings name one of them or `auto`."""
+    """Offer sandboxes, which run code. Called when a tool's settings name one of the sandboxes or `auto`."""
     return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
 
 
 @provisional("jackfield.runs:Observer")
 def observers() -> list[ObserverSpec]:
-    """Offer observers, which receive the events of each run. Called when one of them is enabled."""
+    """Offer observers, which receive the events of each run. Called when one of the observers is enabled."""
     return [ObserverSpec(name="journal", target="jackfield_journal.observer:Journal")]
 
 
 @provisional("jackfield.stores:Store")
 def stores() -> list[StoreSpec]:
-    """Offer stores for run records. Called when an agent or a command names one of them."""
+    """Offer stores for run records. Called when an agent or a command names one of the stores."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
 
 
 @provisional("jackfield.servers:Server")
 def servers() -> list[ServerSpec]:
-    """Offer faces, which expose agents to clients over a protocol. Called when `jackfield serve` names one."""
+    """Offer faces, which expose agents to clients over a protocol. Called when `jackfield serve` names a face."""
     return [ServerSpec(name="acme", target="jackfield_acme.server:AcmeServer")]
 
 
@@ -154,7 +157,7 @@ def servers() -> list[ServerSpec]:
 def commands() -> list[CommandSpec]:
     """Offer `jackfield` commands: functions that take `list[str]` and return an exit code.
 
-    Called when one of them runs.
+    Called when a command runs.
     """
     return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 

@@ -70,7 +70,7 @@ class DictCompatibleModel(BaseModel):
         try:
             super().__setattr__(name, value)
         except (ValueError, TypeError) as error:
-            # Validators of several fields run after the value is set, so undo a rejected one.
+            # Validators of several fields run after the value is set, so undo a rejected value.
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
                 raise _explain(self, error) from None

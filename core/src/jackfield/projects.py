@@ -52,7 +52,7 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """The settings that apply without consent. Empty if the file belongs to another user."""
+        """The settings that apply without consent. If the file belongs to another user, no settings apply."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
@@ -106,7 +106,7 @@ def find_file(start: Path) -> Path | None:
     Outside a repository, only the directory itself is searched, because a file in a shared parent directory or another
     user's home directory does not belong to the project.
     """
-    # os.path, because it treats unreadable folders like folders without the file.
+    # Use os.path, because it treats unreadable directories like directories without the file.
     folder = os.path.realpath(start)
     candidates = [folder]
     while not os.path.lexists(f"{candidates[-1]}/.git"):

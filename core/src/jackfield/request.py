@@ -46,7 +46,7 @@ class ModelFacts:
         thoughts_in_text: True if an answer's text may start with `<think>…</think>`. Thoughts are converted to
             reasoning.
         tokenizer: The name of the model's tokenizer, or '' if unknown.
-        prices: The server's prices for the model, each valid for a period. Empty if unknown.
+        prices: The server's prices for the model, each valid for a period. If unknown, the tuple is empty.
     """
 
     context_tokens: int | None = None
@@ -115,7 +115,7 @@ class ChatRequest:
     def itemized(self) -> tuple[Message, ...]:
         """The messages whose content is a list of items rather than plain text.
 
-        Cached because histories can be long.
+        The result is cached, because histories can be long.
         """
         return tuple([message for message in self.messages if not isinstance(message.content, str)])
 

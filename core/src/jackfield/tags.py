@@ -15,7 +15,7 @@ class Tags:
     """A set of fixed strings to search for.
 
     Args:
-        tags: The tags. At least one is required, and none may be empty.
+        tags: The tags. At least one tag is required, and no tag may be empty.
     """
 
     __slots__ = ("_first", "_longest", "_pattern", "_tags", "may_be_in", "search")
@@ -57,7 +57,7 @@ class StopSearch:
     into chunks.
 
     Args:
-        words: The stop words. At least one is required, and none may be empty.
+        words: The stop words. At least one stop word is required, and no stop word may be empty.
 
     Attributes:
         found: The stop word that ended the text, or '' until one has.

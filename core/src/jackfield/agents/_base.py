@@ -357,7 +357,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 resources=opened,
                 run_id=run_id,
                 config=config,
-                # The caller's language wins. A processor may correct a detected one.
+                # The caller's language wins. A processor may correct a detected language.
                 config_lang=lang,
                 deps=deps,
                 asked=asked,

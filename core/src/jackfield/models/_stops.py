@@ -31,7 +31,7 @@ async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) ->
     different call.
 
     Args:
-        words: The stop words. At least one is required, and none may be empty.
+        words: The stop words. At least one stop word is required, and no stop word may be empty.
         events: The events of the answer.
     """
     answer = _Answer(words)

@@ -134,7 +134,7 @@ def _command(user: Any, owner: Any) -> str:
     if (floor and version < _release(floor[1])) or (ceiling and version >= _release(ceiling[1])):
         return f"pip install '{owner.name}{bounds}'"
     if floor and _series(version) > _series(_release(floor[1])):
-        # The authors allowed versions that did not exist yet. Their package worked with the oldest allowed one.
+        # The authors allowed versions that did not exist yet. Their package worked with the oldest allowed version.
         return f"pip install '{owner.name}>={floor[1]},<{_after(_series(_release(floor[1])))}'"
     return f"pip install --upgrade {user.name} {owner.name}"
 

@@ -116,7 +116,7 @@ def row_of_local(file: LocalFile) -> Row:
     """Return a row that represents all components of a local file. Only the file itself can list its components."""
     import hashlib  # local files are rare
 
-    # The content is part of the name, so a changed file is a new module, and components of the old one keep working.
+    # The content is part of the name, so a changed file is a new module, and the old components keep working.
     mark = hashlib.sha256(f"{file.path}\n{file.content}".encode(errors="surrogateescape")).hexdigest()[:12]
     stem = re.sub(r"\W+", "_", Path(file.path).stem, flags=re.ASCII)
     return Row(ANY, ANY, f"_jackfield_local_{stem}_{mark}", file.name, "", API, file.path)

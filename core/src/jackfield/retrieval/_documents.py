@@ -85,7 +85,7 @@ class PageImage:
         png: The image as a PNG file.
         width, height: The image's size in pixels.
         boxes: The bounding box of each line in the passage: left, top, right and bottom as fractions of the width and
-            height, from 0 to 1. Empty if the passage is not on the page.
+            height, from 0 to 1. If the passage is not on the page, the tuple is empty.
         has_text: True if the page contains text. Scanned pages do not, so passages read from their images have no
             boxes.
     """

@@ -179,8 +179,8 @@ class Searcher(Configured, ABC):
 
         Args:
             corpus: The corpus to index.
-            on_progress: A function that receives the number of indexed chunks and the total number. Any thread may call
-                it.
+            on_progress: A function that receives the number of indexed chunks and the total number. The function may be
+                called from any thread.
         """
         await self.search(".", corpus, limit=1)
         if on_progress:

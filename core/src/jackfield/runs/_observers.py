@@ -58,7 +58,10 @@ class Observer(StatesSecrets, ABC):
         return None
 
     def headers(self) -> Mapping[str, str]:
-        """Return headers to add to HTTP requests made by the current work. Called inside the work's context."""
+        """Return headers to add to HTTP requests made by the current work.
+
+        This method is called inside the work's context.
+        """
         return {}
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002

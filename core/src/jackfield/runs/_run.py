@@ -274,7 +274,7 @@ class Run:
         tally: The usage of nested runs.
         passes_events: True if the agent's `events` forwards every event of nested runs unchanged.
         observers: The run's observers.
-        trace: For a resumed run, its original trace as HTTP headers. Empty if the record has none.
+        trace: The original trace of a resumed run as HTTP headers, or an empty mapping if the record has no trace.
     """
 
     id: str = field(default_factory=new_run_id)

@@ -31,9 +31,9 @@ class Response(list[Any]):
     """A run's response: a list of messages, or a list of dicts if the caller sent dicts.
 
     Attributes:
-        stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
-            None while the run is in progress.
-        usage: The total usage of all turns. None while the run is in progress.
+        stop_reason: The reason why the run ended, such as `finished`, `turn_limit` or `approval_needed` (as in
+            `RunFinished`), or None while the run is in progress.
+        usage: The total usage of all turns, or None while the run is in progress.
     """
 
     stop_reason: StopReason | None = None

@@ -88,7 +88,7 @@ def _make_best(ability: Callable[..., S], host: Plugins) -> S:
             if "files" not in covers:
                 problems.append(f"{spec.name}: it leaves your files open here; sandbox={spec.name!r} uses it anyway")
                 continue
-            # Our package wins a tie, so that no other can attract all code with its name.
+            # Jackfield's package wins a tie, so that no other package can attract all code by its name.
             known = known_components().get(f"sandbox.{spec.name}")
             is_ours = known is not None and row.distribution == known.distribution
             usable.append((-len(covers), not is_ours, spec.name, sandbox))

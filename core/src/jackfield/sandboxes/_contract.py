@@ -66,7 +66,7 @@ class Program:
         limits: The program's limits.
         network: True if the program may use the network.
         leftovers: A directory to delete at the end if the parent process has exited, or '' for none. Not all sandboxes
-            support this.
+            support deletion.
     """
 
     argv: tuple[str, ...]

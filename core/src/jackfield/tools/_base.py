@@ -68,7 +68,7 @@ class CallingRun:
     async def before_call(self) -> str:
         """Return the reason to give the model if the run must not make any more calls, otherwise ''.
 
-        Called right before each call.
+        This method is called right before each tool call.
         """
         return ""
 
@@ -135,8 +135,8 @@ class BaseTool(Configured, ABC):
 
     Attributes:
         name: The name that the model uses: at most 64 letters, digits, `_` and `-`.
-        description: The tool's purpose and when to use it, written for the model. Either a string, or a dict from
-            language to string.
+        description: The tool's purpose and when to use it, written for the model, as a string or a dict from language
+            to string.
         parameters: JSON Schema (draft 2020-12) of the arguments, which must be an object. A list of
             `{"name", "type", "description", "required"}` dicts, as in Qwen-Agent, is also accepted.
         read_only: True if calls have no side effects.
@@ -160,8 +160,8 @@ class BaseTool(Configured, ABC):
             validated, because validating 200 tools takes 130 ms.
         matches_patterns: True if the tool's own `parse_arguments` matches the patterns in `parameters`, which may then
             use any regular expression syntax. For tools created from functions, pydantic matches the patterns.
-        origin: For a tool from a changing toolset, the toolset and the value of its `changes.version` when the toolset
-            returned the tool. None for other tools.
+        origin: If the tool comes from a changing toolset, the toolset and the value of its `changes.version` when it
+            returned the tool, otherwise None.
         host: The plugin host that resolves other components. If None, the default host is used.
     """
 

@@ -65,7 +65,7 @@ class Toolset(Configured, ABC):
         effects: The effects of the tools created for a run: any of `network`, `files` and `processes`. None means all
             effects.
         origin: See `BaseTool`.
-        changes: A counter for toolsets whose tools may change, created in `__init__`. None for other toolsets.
+        changes: If the toolset's tools may change, a counter of changes that `__init__` creates, otherwise None.
     """
 
     name: str = ""
