@@ -38,7 +38,7 @@ class Fold:
 
     `messages()` may be called at any time, and its results never change later. The messages contain, in this order: the
     reasoning (in a separate message without content), the text and media, and one message per call. A call appears once
-    its name is known. Calls without an id are numbered from 1 within the answer.
+    its name is known. A call without an id is identified by its number in the answer, starting at 1.
 
     Args:
         backend: The backend that answers, for `Message.origin` and errors.

@@ -161,7 +161,7 @@ class Part:
     Attributes:
         agent: The agent's name.
         by_handoff: True if another agent's model handed over to this agent, False if it was this agent's turn anyway.
-        start: The agent's progress: its messages, the number of its turns, and the calls in doubt.
+        start: The agent's progress: its messages, its model's turns and the calls in doubt.
         answers: Decisions about pending calls, keyed by call id. Only the last part has decisions.
     """
 
