@@ -501,6 +501,9 @@ def test_facts_are_those_of_the_model(make: Make, qwen3: Path, llama: Path) -> N
     assert (model.facts.native_tools, model.facts.json_schema, model.facts.images) == (False, False, False)
     ask(model, max_tokens=1)
     assert model.facts.reasoning  # its template knows the tag
+    silent = make(qwen3, reasoning=False)
+    ask(silent, max_tokens=1)
+    assert not silent.facts.reasoning
     other = make(llama, context_tokens=99)
     ask(other, max_tokens=1)
     assert (other.facts.context_tokens, other.facts.reasoning) == (99, False)

@@ -79,6 +79,43 @@ def test_a_model_without_a_chat_template(make: Make, copied: Path) -> None:
     assert "has no chat template" in str(error)
 
 
+def _answer(model: BaseChatModel) -> str:
+    return sync.run(model.acomplete([{"role": "user", "content": "Hi"}], config={"max_tokens": 3})).get_content()
+
+
+def _write_templates(folder: Path, **templates: str) -> None:
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    listed = [{"name": name, "template": template} for name, template in templates.items()]
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "chat_template": listed}))
+
+
+def test_the_default_of_several_chat_templates_is_used(make: Make, copied: Path) -> None:
+    template = (copied / "chat_template.jinja").read_text()
+    expected = _answer(make(copied))
+    _write_templates(copied, rag="another", default=template)
+    assert _answer(make(copied)) == expected
+    _write_templates(copied, rag=template)
+    assert "has no chat template" in str(refusal(make(copied)))
+
+
+def test_folders_and_templates_of_the_users_home_are_found(
+    make: Make, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(copied.parent))
+    model = make(Path("~/model"), chat_template="~/model/chat_template.jinja")
+    assert model.facts.context_tokens == 1024  # before it is loaded
+    assert _answer(model) == _answer(make(copied))
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", "\udc80"])
+def test_a_folder_whose_configuration_cannot_be_read_has_no_known_context(
+    content: str, make: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_bytes(content.encode(errors="surrogateescape"))
+    assert make(tmp_path).facts.context_tokens is None
+
+
 def test_code_that_comes_with_a_model_is_not_run(make: Make, copied: Path, tmp_path: Path) -> None:
     trace = tmp_path / "it-was-run"
     (copied / "own.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Own: ...\nclass OwnConfig: ...\n")
@@ -189,6 +226,12 @@ def test_an_unknown_failure_names_its_kind_and_keeps_no_key() -> None:
         ({"max_position_embeddings": 7}, 7),
         ({"n_positions": 5}, 5),
         ({"text_config": {"max_position_embeddings": 9}}, 9),
+        ({"max_seq_len": 3}, 3),
+        ({"max_position_embeddings": 7, "n_positions": 5, "max_seq_len": 3}, 7),
+        ({"n_positions": 5, "max_seq_len": 3}, 5),
+        ({"max_position_embeddings": 7, "text_config": {"max_position_embeddings": 9}}, 7),
+        ({"max_position_embeddings": 0, "n_positions": 5}, 5),
+        ({"max_position_embeddings": "7", "text_config": None}, None),
         ({"max_position_embeddings": None}, None),
         ({}, None),
     ],

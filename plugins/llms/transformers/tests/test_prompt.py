@@ -62,6 +62,17 @@ def test_for_models_that_see_every_content_is_a_list_of_parts() -> None:
     assert picture["content"][1] == {"type": "image", "image": "c.png"}
 
 
+def test_all_results_of_an_answer_come_before_their_images() -> None:
+    history = [
+        Message(USER, "Look."),
+        *(Message(ASSISTANT, "", function_call=CALL, extra={"function_id": id_}) for id_ in "ab"),
+        *(Message(FUNCTION, [ContentItem(image="c.png")], name="weather", extra={"function_id": id_}) for id_ in "ab"),
+    ]
+    messages = template_messages(history, in_parts=True)
+    assert [message["role"] for message in messages[2:]] == ["tool", "tool", "user", "user"]
+    assert messages[-1]["content"][0] == {"type": "text", "text": "Result of the tool weather:"}
+
+
 def test_a_tool_is_what_its_schema_says() -> None:
     schema = {"name": "weather", "description": "d", "parameters": {"type": "object", "properties": {}}}
     assert template_tools([schema]) == [{"type": "function", "function": schema}]

@@ -91,7 +91,6 @@ def _load(source: str, name: str, config: TransformersConfig, options: Mapping[s
     model = auto_class.from_pretrained(source, dtype=config.dtype, **options, **config.model_kwargs)
     if "device_map" not in config.model_kwargs:
         model = model.to(_device(config.device))
-    model.eval()
     if getattr(tokenizer, "chat_control_tokens", ()) is None:
         tokenizer.chat_control_tokens = []  # only special tokens can forge a turn; `<tool_call>` is allowed
     return LoadedModel(
