@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import ssl
 import struct
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from urllib.parse import quote
 
 import pytest
 from pg8000.exceptions import DatabaseError, InterfaceError
@@ -152,6 +155,55 @@ def test_what_is_no_address_is_refused_without_being_shown(dsn: str) -> None:
     with pytest.raises(ConfigError, match="the DSN") as caught:
         Address.parse(dsn)
     assert dsn not in str(caught.value)
+
+
+@pytest.fixture
+def short_folder() -> Iterator[str]:
+    """A folder for sockets, whose paths are limited to a hundred bytes."""
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
+        yield folder
+
+
+def test_a_server_gets_what_the_address_says_at_the_socket_of_its_port(short_folder: str) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    server.settimeout(60)
+    server.bind(f"{short_folder}/.s.PGSQL.6543")
+    server.listen()
+    received: list[bytes] = []
+
+    def read(connection: socket.socket, type_bytes: int) -> bytes:
+        head = connection.recv(type_bytes + 4, socket.MSG_WAITALL)
+        return connection.recv(int.from_bytes(head[type_bytes:]) - 4, socket.MSG_WAITALL)
+
+    def refuse() -> None:
+        connection, _ = server.accept()
+        with connection:
+            message = read(connection, 0)
+            while len(message) == 4:  # it asks for encryption
+                connection.sendall(b"N")
+                message = read(connection, 0)
+            connection.sendall(b"R" + struct.pack("!ii", 8, 3))  # the server wants the password as text
+            received.extend([message, read(connection, 1)])
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    database = Database(
+        f"postgresql://ada:hush%40hush-hush@{quote(short_folder, safe='')}:6543/notes?application_name=clerk",
+        timeout_s=60,
+    )
+    with pytest.raises(LostConnectionError, match="cannot be reached, or went away") as caught:
+        database.ask("SELECT 1")
+    thread.join()
+    server.close()
+    start, password = received
+    assert {b"user\0ada", b"database\0notes", b"application_name\0clerk"} <= _pairs(start[4:])
+    assert password == b"hush@hush-hush\0"
+    assert "hush@hush" not in str(caught.value)
+
+
+def _pairs(data: bytes) -> set[bytes]:
+    texts = data.rstrip(b"\0").split(b"\0")
+    return {b"\0".join(pair) for pair in zip(texts[::2], texts[1::2], strict=True)}
 
 
 def test_settings_hold_for_each_connection(dsn: str) -> None:
