@@ -92,7 +92,7 @@ def test_a_property_may_be_named_type_and_a_default_may_look_like_a_schema() -> 
 def test_a_schema_that_contains_itself_is_refused() -> None:
     schema: dict[str, Any] = {"type": "object"}
     schema["properties"] = {"x": schema}
-    assert "'parameters' cannot be written as JSON" in fault_of(tool(parameters=schema))
+    assert "'parameters' cannot be serialized as JSON" in fault_of(tool(parameters=schema))
 
 
 def test_a_deep_schema_is_refused_and_not_followed_for_ever() -> None:

@@ -362,7 +362,7 @@ def test_a_schema_may_be_nested_a_hundred_levels_deep(levels: int) -> None:
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}
     fault = fault_of_schema(schema)
-    assert fault == ("" if levels < 50 else "it is nested more than 100 levels deep: split it with $defs and $ref")
+    assert fault == ("" if levels < 50 else "nested more than 100 levels deep: split it with $defs and $ref")
     while schema:  # freed level by level
         schema = schema.pop("properties", {}).pop("a", {})
 

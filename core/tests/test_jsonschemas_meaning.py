@@ -192,7 +192,7 @@ def nested(depth: int) -> dict[str, Any]:
     ("schema", "fault"),
     [
         (nested(100), ""),
-        (nested(101), "it is nested more than 100 levels deep: split it with $defs and $ref"),
+        (nested(101), "nested more than 100 levels deep: split it with $defs and $ref"),
         ({"enum": ["x"] * 9_998}, ""),
         ({"enum": ["x"] * 9_999}, "it has more than 10,000 values: describe less"),
         ({"type": "text"}, "'text' is not valid under any of the given schemas"),

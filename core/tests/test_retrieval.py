@@ -247,5 +247,5 @@ def test_parts_of_a_document_that_could_not_be_read_are_named() -> None:
         def parse(self, data: bytes, *, source: str) -> Document:
             return Document(source, (), "h")
 
-    with pytest.raises(DocParserError, match=r"^a has no pages that can be drawn$"):
+    with pytest.raises(DocParserError, match=r"^a has no pages that can be rendered$"):
         Plain().draw_page(b"", page=1, passage="", source="a")

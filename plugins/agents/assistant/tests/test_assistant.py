@@ -296,7 +296,7 @@ def test_a_searcher_whose_service_is_away_is_noted_and_the_others_are_used(tmp_p
     events = ask(model, files=[str(path)], rag_cfg=rag_cfg)
     (event,) = [one for one in events if isinstance(one, PluginEvent) and one.name == RETRIEVED]
     assert "A panel has 48 sockets." in system_of(model)
-    assert event.data["note"].startswith("vector_search failed and was left out: ")
+    assert event.data["note"].startswith("vector_search failed and was skipped: ")
 
 
 def test_a_run_that_was_ended_early_goes_on_with_what_is_known(guide: str, tmp_path: Path) -> None:

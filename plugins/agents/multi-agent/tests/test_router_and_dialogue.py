@@ -167,7 +167,7 @@ def test_without_a_question_the_dialogue_stops(text: str) -> None:
     events = list(stream)
     assert stream.result.text == "<|STOP|>"
     notes = [event.data["note"] for event in events if isinstance(event, PluginEvent)]
-    assert notes == ([] if text.startswith("[") else ["the model answered without a JSON list"])
+    assert notes == ([] if text.startswith("[") else ["the model's response contains no JSON list"])
 
 
 def test_a_dialogue_goes_to_and_fro_until_the_user_has_enough() -> None:

@@ -147,11 +147,11 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
     [
         (
             ("info", "nothing"),
-            "available: none. Create it: jackfield index build nothing FILES",
+            "available: none. To create it, run: jackfield index build nothing FILES",
         ),
         (("search", "nothing", "x"), "there is no index 'nothing'"),
         (("build", "nothing"), "there is no index 'nothing'"),
-        (("build", "notes", "gone.md"), "there is no file or folder"),
+        (("build", "notes", "gone.md"), "no such file or folder, and no match as a pattern:"),
         (("build", "notes", "index:other"), "only files, folders, patterns and URLs can"),
         (("build", "no tes", "docs"), "'no tes' is not a valid name of an index"),
         (("build", "./docs", "docs"), "a folder with other files"),
@@ -371,7 +371,7 @@ def test_a_search_goes_on_without_a_service_and_says_so(
     run(capsys, "build", "notes", "docs", *VECTORS)
     server.respond(lambda _: error(401, "no"))
     said = run(capsys, "search", "notes", "high", "water")
-    assert "jackfield: vector_search failed and was left out: " in said
+    assert "jackfield: vector_search failed and was skipped: " in said
     assert "1. docs/tides.md" in said
 
 

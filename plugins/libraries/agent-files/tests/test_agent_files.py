@@ -71,14 +71,14 @@ def test_options_of_a_kind_stand_beside_the_others_and_agents_in_them_are_agents
         (
             "agent.yaml",
             b"llm: openai:m\nname: [secret\n",
-            r"agent.yaml cannot be read: it is not YAML: .*, line 3, column 1",
+            r"agent.yaml cannot be read: not valid YAML: .*, line 3, column 1",
         ),
-        ("agent.yaml", b"- a\n- b\n", "agent.yaml must be a table, with keys such as llm and function_list"),
+        ("agent.yaml", b"- a\n- b\n", "agent.yaml must be a table with keys such as llm and function_list"),
         ("agent.json", b"{", "agent.json cannot be read: Expecting property name .*line 1 column 2"),
         ("agent.toml", b"llm = ", "agent.toml cannot be read: "),
         ("agent.yaml", b"name: \xff\n", "agent.yaml is not UTF-8 text: invalid start byte, at byte 6"),
         ("agent.txt", b"llm: openai:m\n", "agent.txt cannot be read: an agent is a .yaml, .toml or .json file"),
-        ("agent.yaml", b"#" * (MIB + 1), "agent.yaml is larger than 1 MiB, too large for an agent file"),
+        ("agent.yaml", b"#" * (MIB + 1), "agent.yaml exceeds the 1 MiB limit for an agent file"),
         ("agent.yaml", b"lllm: openai:m\n", "unknown setting 'lllm'; did you mean 'llm'"),
         ("agent.yaml", b"agent: basic\nagents: []\n", "unknown setting 'agents'"),
     ],
@@ -97,5 +97,5 @@ def test_the_largest_file_is_one_of_a_mebibyte(tmp_path: Path) -> None:
     start = b"llm: openai:m\n"
     (tmp_path / "agent.yaml").write_bytes(start + b"#" * (MIB - len(start)))
     assert load_agent_config(tmp_path / "agent.yaml").llm == "openai:m"
-    with pytest.raises(ConfigError, match="is not the name of a file"):
+    with pytest.raises(ConfigError, match="is not a file name"):
         load_agent_config("agent\0.yaml")

@@ -88,7 +88,7 @@ HARMFUL: dict[str, tuple[dict[str, Any], Effect]] = {
     "another office": ({"rag_cfg": {"parsers": {"doc": {"soffice": "evil"}}}}, StartsProcess("evil")),
     "code of a model's repository": (
         {"llm": {"model": "x", "trust_remote_code": True}},
-        RunsCode("the repository of the model brings its own (trust_remote_code)"),
+        RunsCode("the model's repository contains its own code (trust_remote_code)"),
     ),
 }  # fmt: skip
 WRAPPINGS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -561,14 +561,14 @@ def test_a_folder_with_too_many_files_is_not_walked_to_its_end(folder: Path, mon
     assert effects_of(folder, {"files": ["docs"]}) == ()
     (docs / "4").touch()
     assert effects_of(folder, {"files": ["docs"]}) == (
-        ReachesOutside("files", "docs and more: the folder has too many files to check"),
+        ReachesOutside("files", "docs and others: the folder contains too many files to check"),
     )
 
 
 def test_a_list_of_servers_that_is_too_large_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_agent_files.effects.MAX_BYTES", 1 << 20)
     (folder / "mcp.json").write_text(" " * ((1 << 20) + 1))
-    with pytest.raises(ConfigError, match="larger than 1 MiB, too large for a list of MCP servers"):
+    with pytest.raises(ConfigError, match="larger than 1 MiB limit for a list of MCP servers"):
         effects_of(folder, tool("mcp", file="mcp.json"))
 
 

@@ -36,12 +36,12 @@ def test_a_users_prompts_replace_those_they_name(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({"great": "x"}, "no prompt 'great'; did you mean 'greet'"),
-        ({"greet": {"fr": "x"}}, "has no language 'fr'"),
-        (5, "prompts must be the path of a TOML file or a dict, not int"),
-        ({"greet": 5}, "must be a text, or one for each of en, zh"),
-        ({"greet": {"en": 5}}, "must be a text in 'en', not int"),
+        ({"greet": {"fr": "x"}}, ": unknown language 'fr'"),
+        (5, "prompts must be the path of a TOML file or a dict, got int"),
+        ({"greet": 5}, "must be a string, or one string for each of en, zh"),
+        ({"greet": {"en": 5}}, "must be a string for 'en', not int"),
         ("gone.toml", "gone.toml cannot be read: No such file"),
-        ("bad.toml", "bad.toml are not valid TOML"),
+        ("bad.toml", "bad.toml is not valid TOML"),
     ],
 )
 def test_prompts_that_do_not_fit_are_refused(given: Any, said: str, tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_vectors_of_the_requested_length_are_taken() -> None:
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
-        ("ab", "texts is one text: put it into a list"),
-        (["a", ""], "text 1 is empty: leave it out, or put something in its place"),
+        ("ab", "texts must be a list of strings, got a single string"),
+        (["a", ""], "text 1 is empty: remove it, or replace it with a placeholder"),
     ],
 )
 def test_texts_that_no_embedder_takes_are_refused_before_any_request(texts: Any, problem: str) -> None:

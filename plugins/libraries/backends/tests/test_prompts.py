@@ -40,13 +40,13 @@ def test_the_prompt_is_the_last_message_of_the_user_after_that_of_the_system(
     "messages", [[], [SYSTEM], [Message("user", "first"), Message("user", " \n")], [Message("user", "")]]
 )
 def test_a_prompt_without_a_text_of_the_user_is_refused(messages: list[Message]) -> None:
-    with pytest.raises(ModelRequestError, match=r"^painter makes images: describe one in the user's last message$"):
+    with pytest.raises(ModelRequestError, match=r"^painter generates images: the last user message must describe the image$"):
         prompt(*messages)
 
 
 def test_a_painter_calls_no_tools() -> None:
     with pytest.raises(
-        UnsupportedInputError, match=r"^painter makes images and cannot call tools: ask it without them"
+        UnsupportedInputError, match=r"^painter generates images and cannot call tools: remove the tools from the request"
     ):
         prompt(USER, functions=({"name": "f"},))
 
@@ -68,7 +68,7 @@ def test_a_painter_calls_no_tools() -> None:
 )
 def test_an_option_for_texts_is_refused_unless_the_model_takes_it(option: str, value: object) -> None:
     with pytest.raises(
-        UnsupportedInputError, match=f"painter makes images and does not support {option}: leave it out"
+        UnsupportedInputError, match=f"painter generates images and does not support {option}: remove that option"
     ):
         prompt(USER, **{option: value})
     assert prompt(USER, takes=("top_p", option), **{option: value}) == "user."

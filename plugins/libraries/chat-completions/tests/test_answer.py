@@ -585,7 +585,7 @@ def test_an_answer_of_which_a_filter_left_nothing_is_an_error_that_says_what_it_
     assert not caught.value.retryable
     assert (caught.value.code, caught.value.backend) == ("content_filter", "openai")
     assert str(caught.value) == (
-        "openai: the provider's filter kept back the whole answer [violence]: change the request"
+        "openai: the provider's filter withheld the entire response [violence]: change the request"
     )
 
 

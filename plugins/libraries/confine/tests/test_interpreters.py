@@ -103,7 +103,7 @@ def test_a_python_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pyt
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o755)
-    with pytest.raises(SandboxError, match=r"program did not answer in 0.05 s"):
+    with pytest.raises(SandboxError, match=r"program did not respond within 0.05 s"):
         find_python(str(program))
 
 

@@ -60,7 +60,7 @@ def made(model: str = "scripted:m", *answer: tuple[float, ...], max_chars: int =
 @pytest.mark.parametrize(
     ("vectors", "problem"),
     [
-        ([(1.0, 2.0)], "1 vectors came for 2 texts"),
+        ([(1.0, 2.0)], "1 vectors for 2 texts"),
         ([(1.0, 2.0), (1.0,)], "different lengths"),
         ([(), ()], "empty"),
         ([(1.0, 2.0), (1.0, float("nan"))], "not finite"),

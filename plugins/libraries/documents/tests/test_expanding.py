@@ -146,8 +146,8 @@ def test_of_a_folder_only_what_can_be_read_is_taken(tree: Path) -> None:
     found = expand(["docs"], why_not=why_nothing_reads(default_host()))
     assert "docs/script.py" in names(found)
     assert {one.path.replace(os.sep, "/"): one.reason for one in found.skipped} == {
-        "docs/photo.raw": "no installed package reads .raw files",
-        "docs/Makefile": "its name has no extension",
+        "docs/photo.raw": "no installed package can read .raw files",
+        "docs/Makefile": "no file extension",
     }
     # What is named is left to the reader, who knows how to look into it.
     assert names(expand(["docs/Makefile"], why_not=why_nothing_reads(default_host()))) == ["docs/Makefile"]
@@ -182,4 +182,4 @@ def test_a_script_is_read_by_a_parser_of_plain_text_only(media_type: str, is_rea
     why_not = why_nothing_reads(host)
     assert (why_not("a.py") == "") is is_read
     assert why_not("a.X") == ""
-    assert why_not("README") == "its name has no extension"
+    assert why_not("README") == "no file extension"

@@ -36,5 +36,5 @@ def test_a_file_in_the_workspace_is_meant_by_its_path_there(tmp_path: Path) -> N
 def test_nothing_else_is_reached_and_the_answer_names_what_is_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "secret.md").write_text("secret")
     (tmp_path / "inside" / "made").mkdir(parents=True)
-    with pytest.raises(ToolArgumentError, match=r"there is no document .* available: a\.md, b\.md$"):
+    with pytest.raises(ToolArgumentError, match=r"no document named .* available: a\.md, b\.md$"):
         file_meant(name, ("/x/a.md", "b.md", "/y/b.md"), Workspace(tmp_path / "inside"))

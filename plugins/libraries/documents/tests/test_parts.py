@@ -92,7 +92,7 @@ def test_a_part_without_pages_is_not_on_a_page_of_another(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("limit", "value", "reason"),
     [
-        ("MAX_DEPTH", 0, "it is nested more than 0 levels deep"),
+        ("MAX_DEPTH", 0, "nested more than 0 levels deep"),
         ("MAX_FILES", 0, "only the first 0 files are read"),
         ("MAX_BYTES", 3, "only the first 0 MiB are read"),
     ],
@@ -181,5 +181,5 @@ def test_a_document_of_pages_none_of_which_can_be_read_is_refused() -> None:
     blocks = (Block("[note]", page=1),)
     with pytest.raises(DocParserError, match=r"^page.scan is damaged$"):
         merge(page(1, b"damaged"), page(2, b"damaged"), blocks=blocks)
-    with pytest.raises(DocParserError, match=r"^x.zip has no text layer: 2 pages are pictures, and no parser with OCR"):
+    with pytest.raises(DocParserError, match=r"^x.zip has no text layer: 2 pages are images, and no parser with OCR"):
         merge(page(1, b"unknown"), page(2, b"unknown"), blocks=blocks)

@@ -110,7 +110,7 @@ def test_a_named_embedding_model_is_used_beside_words() -> None:
     ("models", "blocked", "step"),
     [
         (("m1",), (), ""),
-        (("",), (), "set embedding_model, or install one with its embedder: pip install jackfield-multi"),
+        (("",), (), "set embedding_model, or install an embedder that includes a model: pip install jackfield-multi"),
         (("m1", "m2"), (), "set embedding_model to one of the included models: embedders@code/small0:m1, emb"),
         (("m1",), ("jackfield-vector-search",), "pip install jackfield-vector-search"),
     ],
@@ -133,10 +133,10 @@ def test_the_index_of_an_included_model_needs_no_name_of_a_model(
     [
         (
             {"front_page": 1},
-            "'front_page' is not among the searchers: keyword_search, vector_search",
+            "'front_page' ; available: keyword_search, vector_search",
         ),
-        ({"keyword_search": -1}, "the weight of 'keyword_search' must be a finite number of at least 0"),
-        ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be a finite number of at least 0"),
+        ({"keyword_search": -1}, "the weight of 'keyword_search' must be finite and at least 0"),
+        ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be finite and at least 0"),
         ({"keyword_search": 0, "vector_search": 0}, "every searcher has the weight 0"),
     ],
 )

@@ -53,21 +53,21 @@ def test_one_whose_service_fails_is_left_out_and_noted(error: JackfieldError, ca
     with caplog.at_level(logging.WARNING), failures_noted() as noted:
         assert run(ask_all(asked)) == {"words": 3}
         assert run(ask_all(asked)) == {"words": 3}
-    assert noted == [f"vectors failed and was left out: {error}"]
+    assert noted == [f"vectors failed and was skipped: {error}"]
     assert caplog.text == ""
 
 
 def test_where_nobody_collects_failures_the_log_has_them(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         run(ask_all({"vectors": fails(ToolServiceError("gone")), "words": answers(3)}))
-    assert "vectors failed and was left out: gone" in caplog.text
+    assert "vectors failed and was skipped: gone" in caplog.text
 
 
 def test_if_all_fail_the_first_error_is_raised_and_names_the_others() -> None:
     asked = {"vectors": fails(ModelConnectionError("no route", backend="m")), "words": fails(ToolServiceError("gone"))}
     with failures_noted() as noted, pytest.raises(ModelConnectionError, match="no route") as raised:
         run(ask_all(asked))
-    assert raised.value.__notes__ == ["words failed as well: gone"]
+    assert raised.value.__notes__ == ["words also failed: gone"]
     assert noted == []
 
 

@@ -162,7 +162,7 @@ def test_one_page_that_cannot_be_read_does_not_stop_the_others(web: Web, reader:
     assert "SECRET" not in "".join(said)
     assert said[0] == "b.txt is empty"
     assert said[1].startswith("c.pdf ")
-    assert said[2].endswith("/gone.html cannot be fetched: its server answered HTTP 404")
+    assert said[2].endswith("/gone.html cannot be fetched: the server responded with HTTP 404")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/a.pdf", "file:///a.pdf", "ftp://host/a.pdf", "http://[::1/"])

@@ -65,9 +65,9 @@ def test_an_image_is_read_from_a_file_a_url_and_a_data_uri(tmp_path: Path) -> No
         ("data:image/png;base64,!!", "is not valid base64"),
         ("data:image/png;base64," + "A" * 10_000, "is larger than 0.000954 MiB"),
         ("data:,", "is not an image"),
-        ("data:image/png;base64,aGVsbG8=", "is not an image of a known format"),
-        ("data:image/svg+xml,<svg/>", "is not an image of a known format"),
-        ("data:image/png,%25PDF-1.7", "is not an image of a known format"),
+        ("data:image/png;base64,aGVsbG8=", "is not an image in a known format"),
+        ("data:image/svg+xml,<svg/>", "is not an image in a known format"),
+        ("data:image/png,%25PDF-1.7", "is not an image in a known format"),
         ("/no/such.png", "the image 'such.png' cannot be read"),
         ("https://127.0.0.2/x.png", "in a private network"),
         ("http://0x7f000002/x.png", "in a private network"),
@@ -105,7 +105,7 @@ def test_an_image_of_a_file_or_server_may_have_just_the_limit(tmp_path: Path) ->
         url = web.put("/a", WebAnswer(PNG.ljust(1000, b"x")))
         assert [len(read(address)) for address in (str(tmp_path / "a.png"), url)] == [1000, 1000]
         pdf = web.put("/b.png", WebAnswer(b"%PDF-1.7", {"content-type": "image/png"}))
-        with pytest.raises(ToolServiceError, match=r"/b.png is not an image of a known format"):
+        with pytest.raises(ToolServiceError, match=r"/b.png is not an image in a known format"):
             read(f"{pdf}?key=secret")
 
 
@@ -130,7 +130,7 @@ def test_no_redirect_leads_into_a_private_network(there: str) -> None:
     [
         (WebAnswer(PNG, ending="never"), 60, r"is larger than 0.000954 MiB"),
         (WebAnswer(BOMB, {"content-encoding": "gzip"}), 60, r"is larger than 0.000954 MiB"),
-        (WebAnswer(PNG, ending="drip"), 0.3, r"was not there after 0.3 seconds"),
+        (WebAnswer(PNG, ending="drip"), 0.3, r"did not arrive within 0.3 seconds"),
     ],
 )
 def test_an_image_without_end_is_left(answer: WebAnswer, timeout_s: float, said: str) -> None:

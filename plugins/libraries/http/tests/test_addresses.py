@@ -108,7 +108,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
     no_proxies: pytest.MonkeyPatch, proxy: str, says: str
 ) -> None:
     no_proxies.setenv("ALL_PROXY", proxy)
-    with pytest.raises(ConfigError, match=f"ALL_PROXY names a proxy that is .*{says[-5:]}") as caught:
+    with pytest.raises(ConfigError, match=f"ALL_PROXY is set to a proxy that is .*{says[-5:]}") as caught:
         asked("http://127.0.0.1:1")
     assert "secret" not in str(caught.value)
 
@@ -152,7 +152,7 @@ def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: st
         with pytest.raises(ConfigError) as caught:
             proxy_for("https://a.example")
         assert str(caught.value) == (
-            'ALL_PROXY names a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or put the server\'s host '
+            'ALL_PROXY is set to a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or put the server\'s host '
             "into NO_PROXY"
         )
 
@@ -160,7 +160,7 @@ def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: st
 def test_the_variable_of_a_scheme_is_named_for_its_proxy(no_proxies: pytest.MonkeyPatch) -> None:
     no_proxies.setenv("HTTPS_PROXY", "ftp://h")
     no_proxies.setenv("ALL_PROXY", "http://h:1")
-    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY names a proxy that is of an unsupported kind"):
+    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY is set to a proxy that is of an unsupported kind"):
         proxy_for("https://a.example")
 
 

@@ -426,7 +426,7 @@ def test_what_is_no_list_of_models_is_an_error_that_says_so(
     server: FakeOpenAI, make: Callable[..., Acme], body: bytes
 ) -> None:
     server.reply_to_listing(replies.raw(body))
-    with pytest.raises(ModelResponseError, match="it has no list of models"):
+    with pytest.raises(ModelResponseError, match="it provides no list of models"):
         listed(make())
 
 
@@ -559,7 +559,7 @@ def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> No
     )
     assert (error.code, error.request_id, error.retry_after_s) == ("no [key]", "req [key]", 7)
     cut = failures.in_answer(ModelRequestError, "", code="odd", status=422, advice="do it", request_id="its own")
-    assert str(cut) == "acme: error in the answer: odd (do it)"
+    assert str(cut) == "acme: error in the response: odd (do it)"
     assert (cut.status, cut.request_id, cut.retry_after_s) == (422, "its own", None)
     assert "sk-do-not-show" not in repr(failures)
     assert "[key]" in str(failures.unreadable(b"sk-do-not-show \xff", advice="look"))
@@ -590,7 +590,7 @@ def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, 
 
 def test_a_redirect_and_a_key_that_was_withheld_have_advice_of_their_own() -> None:
     failures = Failures("acme", key=FoundKey(withheld="ACME_API_KEY is not sent there"))
-    assert "(set base_url to where it is now)" in str(failures.refused(ModelRequestError, "x", status=302))
+    assert "(set base_url to its current location)" in str(failures.refused(ModelRequestError, "x", status=302))
     assert "(ACME_API_KEY is not sent there)" in str(failures.refused(ModelAuthError, "x", status=401))
     assert "not sent" not in str(failures.refused(ModelRequestError, "x", status=400))
 

@@ -172,7 +172,7 @@ def test_a_body_of_exactly_the_longest_size_is_read(
             sync.run(call)
         assert (caught.value.backend, caught.value.status) == ("acme", 418)
         address = server.url.removesuffix("/v1")
-        assert str(caught.value) == f"acme: {address} sent more than 999 bytes: ask for less at once"
+        assert str(caught.value) == f"acme: {address} sent more than 999 bytes: request less at once"
 
 
 def test_a_reply_that_is_no_json_is_quoted_in_part_and_without_the_key() -> None:
@@ -181,7 +181,7 @@ def test_a_reply_that_is_no_json_is_quoted_in_part_and_without_the_key() -> None
         reply.json("sk-do-not-show")
     assert (caught.value.backend, caught.value.status) == ("acme", 203)
     quoted = f"[key] {'x' * 74} …"
-    assert str(caught.value) == f"acme: the server sent '{quoted}', which is not JSON: check its address"
+    assert str(caught.value) == f"acme: the server sent '{quoted}', which is not valid JSON: check the server's URL"
     assert "sk-do-not-show" not in repr(reply)
     assert "xxx" not in repr(reply)
 
@@ -340,7 +340,7 @@ def test_a_refusal_must_be_whole_in_time_although_it_comes_as_a_stream(
 ) -> None:
     monkeypatch.setattr(transport, "PATIENCE", 0.01)
     server.reply(replace(text([str(number) for number in range(40)]).paced(0.25), status=500))
-    with pytest.raises(ModelTimeoutError, match=r"did not finish its answer in 0\.2 s"):
+    with pytest.raises(ModelTimeoutError, match=r"did not finish its response in 0\.2 s"):
         ask(make_client(server.url), server.url, timeout_s=20)
 
 

@@ -47,9 +47,9 @@ def translated(error: Exception, **options: Any) -> ModelServiceError:
             "acme: http://h:1 was silent for 2.5 s: raise request_timeout, or try again",
         ),
         (
-            httpcore2.ReadTimeout("did not finish its answer in 25 s"),
+            httpcore2.ReadTimeout("did not finish its response in 25 s"),
             ModelTimeoutError,
-            "acme: http://h:1 did not finish its answer in 25 s: raise request_timeout, or try again",
+            "acme: http://h:1 did not finish its response in 25 s: raise request_timeout, or try again",
         ),
         (
             NoEventError(60),
@@ -59,14 +59,14 @@ def translated(error: Exception, **options: Any) -> ModelServiceError:
         (
             StreamTooLongError("a line", 1000),
             ModelResponseError,
-            "acme: http://h:1 sent a line of more than 1,000 bytes: ask for less at once, and check that it is the "
+            "acme: http://h:1 sent a line of more than 1,000 bytes: request less at once, and check that it is the "
             "right server",
         ),
         *(
             (
                 error,
                 ModelConnectionError,
-                f"acme: http://h:1 cannot be reached ({reason}): check its address (base_url), the network, and that "
+                f"acme: http://h:1 cannot be reached ({reason}): check the URL (base_url), the network, and that "
                 "the server is running",
             )
             for error, reason in [
@@ -87,7 +87,7 @@ def translated(error: Exception, **options: Any) -> ModelServiceError:
                 (httpcore2.WriteError(), "WriteError"),
                 (httpcore2.WriteTimeout("late"), "late"),
                 (httpcore2.RemoteProtocolError("odd"), "odd"),
-                (NoAnswerError("it ended without an answer"), "it ended without an answer"),
+                (NoAnswerError("it closed without a response"), "it closed without a response"),
             ]
         ),
     ],
@@ -143,10 +143,10 @@ def test_a_status_has_an_error_of_its_own(status: int, error_class: type[ModelSe
     ("error_class", "advice"),
     [
         (ContextLengthError, "shorten the history, or set max_input_tokens"),
-        (ContentFilterError, "the provider's filter refused the content: change the content"),
+        (ContentFilterError, "the provider's filter rejected the content: change the content"),
         (ModelAuthError, "check the API key (api_key, ACME_KEY), its permissions, and the account's quota and balance"),
         (ModelNotFoundError, "check the model's name, and base_url"),
-        (RateLimitedError, "wait, or send less at once"),
+        (RateLimitedError, "wait, or send fewer requests at once"),
         (ModelOverloadedError, "the server failed: try again"),
         (ModelRequestError, "change the request"),
     ],
@@ -175,7 +175,7 @@ def test_a_refusal_without_a_reason_says_its_code_or_that_there_is_none() -> Non
 @pytest.mark.parametrize(("status", "redirects"), [(299, False), (300, True), (399, True), (400, False)])
 def test_every_status_from_300_to_399_is_a_redirect_whatever_the_backend_advises(status: int, redirects: bool) -> None:
     error = str(Failures("acme").refused(ModelRequestError, "moved", status=status, advice="mine"))
-    expected = "the server redirects (set base_url to where it is now)" if redirects else "moved (mine)"
+    expected = "the server redirects (set base_url to its current location)" if redirects else "moved (mine)"
     assert error == f"acme: HTTP {status}: {expected}"
 
 

@@ -83,7 +83,7 @@ def test_a_key_of_the_environment_goes_to_the_address_beside_it(
 
 
 def test_a_key_for_a_service_that_takes_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="takes no API key: leave api_key out"):
+    with pytest.raises(ConfigError, match="accepts no API key: remove api_key"):
         ask(None, place=Place(open=True))
 
 
@@ -101,7 +101,7 @@ def test_a_service_of_ones_own_needs_its_address() -> None:
         (404, b"", "(check the setting url)"),
         (302, b"", "the server redirects: check the setting url"),
         (399, b"", "HTTP 399: the server redirects: check the setting url"),
-        (204, b"", "HTTP 204: the server sent no answer: check the setting url"),
+        (204, b"", "HTTP 204: the server sent no response: check the setting url"),
         (300, b"", "HTTP 300: the server redirects"),
         (404, b'{"error": "gone"}', "HTTP 404: gone (check the setting url)"),
         (400, b'{"info": "odd", "detail": "x", "message": 3}', "HTTP 400: x (change the request)"),
@@ -152,7 +152,7 @@ def test_a_service_is_asked_again_as_often_as_configured_unless_it_asks_for_a_lo
 
 def test_a_refusal_for_another_reason_is_not_explained_by_the_key_rule(web: WebServer) -> None:
     place = Place(open=True, refusing="allow json")
-    for status, said in [(401, "allow json"), (429, "wait, or send less at once"), (404, "check the setting url")]:
+    for status, said in [(401, "allow json"), (429, "wait, or send fewer requests at once"), (404, "check the setting url")]:
         web.put("/search", WebAnswer(status=status))
         with pytest.raises(ToolServiceError, match=rf"HTTP {status}: no reason given \({said}\)"):
             ask(f"{web.url}/search", place=place, key=None)
@@ -200,7 +200,7 @@ def test_what_may_help_is_tried_again(web: WebServer) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"<!doctype html><p>Log in", "a page of HTML that is not this service's JSON: check the setting url"),
+        (b"<!doctype html><p>Log in", "an HTML page that is not this service's JSON: check the setting url"),
         (b'{"said": ', "something that is not this service's JSON"),
         (b"", "something that is not"),
         (b"[" * 100_000, "something that is not"),

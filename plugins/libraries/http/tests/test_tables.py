@@ -130,7 +130,7 @@ def test_a_whole_answer_may_be_an_error_and_may_have_the_tables_of_a_stream() ->
     class Failing(KindReader):
         errors = ErrorKeys("bad")
 
-    with pytest.raises(ModelOverloadedError, match="error in the answer: oh"):
+    with pytest.raises(ModelOverloadedError, match="error in the response: oh"):
         Failing(Failures("kinds")).whole(b'{"bad": "oh", "parts": [], "why": "stop"}')
     assert flat().whole(b'{"text": "a", "why": "fin", "n": {"in": 1}}') == [TextDelta("a")]
 
@@ -309,7 +309,7 @@ def test_options_go_to_their_places() -> None:
     ],
 )
 def test_an_option_without_a_place_is_refused(option: str, value: object) -> None:
-    with pytest.raises(UnsupportedInputError, match=f"flat has no {option}: leave it out for this model"):
+    with pytest.raises(UnsupportedInputError, match=f"flat has no {option}: remove it for this model"):
         body(**{option: value})
 
 

@@ -156,10 +156,10 @@ def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
     host: Any = SimpleNamespace(policy=SimpleNamespace(rows=lambda _: []))
     assert notes.why_outdated(host) == "", "a parser that is no longer installed does not count"
     now = version("jackfield-text")
-    told = "index 'notes' is outdated: jackfield-text/markdown {} is 9.9 now. Update it: jackfield index build notes"
+    told = "index 'notes' is outdated: jackfield-text/markdown {} is 9.9 now. To update it, run: jackfield index build notes"
     assert why_outdated(notes, text="9.9") == told.format(now)
     monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
-    assert "texts are cut in another way now" in why_outdated(notes)
+    assert "texts are now split differently" in why_outdated(notes)
     assert build(notes).outdated == 1
     assert why_outdated(notes) == ""
 
@@ -173,7 +173,7 @@ def test_another_version_of_the_library_that_cuts_reads_everything_again(
         "jackfield_knowledge.index.metadata.version",
         lambda name: "9.9" if name == "jackfield-documents" else version(name),
     )
-    assert "texts are cut in another way now" in why_outdated(notes)
+    assert "texts are now split differently" in why_outdated(notes)
     assert (build(notes).outdated, build(notes).outdated) == (1, 0)
 
 
@@ -331,7 +331,7 @@ def test_nothing_is_added_if_one_of_the_names_stands_for_nothing(notes: Knowledg
     write(a="one", b="two")
     build(notes, "docs/a.md")
     before = notes.names()
-    with pytest.raises(ConfigError, match="there is no file or folder"):
+    with pytest.raises(ConfigError, match="no such file or folder, and no match as a pattern:"):
         asyncio.run(notes.add(["docs/b.md", "docs/gone.md"], reader=READER))
     assert (notes.names(), located(notes)) == (before, ["a.md"])
 
@@ -535,7 +535,7 @@ def test_an_index_that_was_never_filled_does_not_exist_and_can_be_built(notes: K
     notes.folder.mkdir(parents=True)
     (notes.folder / "index.sqlite").touch()
     assert not notes.exists
-    with pytest.raises(ConfigError, match="there is no index 'notes'"):
+    with pytest.raises(ConfigError, match="no index named 'notes'"):
         notes.facts()
 
 

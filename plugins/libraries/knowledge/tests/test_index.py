@@ -185,7 +185,7 @@ def test_texts_titles_and_names_of_any_bytes_come_back_as_they_are() -> None:
 
 def test_what_is_wrong_with_a_name_is_said_before_anything_changes() -> None:
     write(a="one")
-    with pytest.raises(ConfigError, match=r"there is no file or folder .*gone"):
+    with pytest.raises(ConfigError, match=r"no such file or folder, and no match as a pattern: .*gone"):
         build("docs", "gone")
     with pytest.raises(ConfigError, match="only files, folders, patterns and URLs can"):
         build("index:other")
@@ -198,7 +198,7 @@ def test_an_index_that_is_not_there_names_those_that_are() -> None:
     write(a="one")
     build("docs")
     with pytest.raises(
-        ConfigError, match=r"no index 'note'; available: notes\. Create it: jackfield index build note FILES"
+        ConfigError, match=r"no index 'note'; available: notes\. To create it, run: jackfield index build note FILES"
     ):
         KnowledgeIndex("note").facts()
     with pytest.raises(ConfigError, match="no index 'other'"):
@@ -407,7 +407,7 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> N
     DAMAGES[name](file)
     before = file.read_bytes()
     wording = {
-        "of a newer version": "it has version 99.*Delete the folder .* and build it again",
+        "of a newer version": "it has version 99.*Delete the folder .* and rebuild the index",
         "of another program": "another program's database",
     }
     with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}"):
@@ -458,7 +458,7 @@ class Hindered(DocumentReader):
     ("hinder", "reason"),
     [
         (Path.unlink, "b.md does not exist"),
-        (lambda path: path.write_text("other"), "b.md changed while it was read: build again"),
+        (lambda path: path.write_text("other"), "b.md changed while it was being read: rebuild the index"),
         (lambda path: path.write_text(""), "b.md is empty"),
     ],
 )

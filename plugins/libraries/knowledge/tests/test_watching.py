@@ -174,7 +174,7 @@ def test_a_change_that_was_taken_back_does_not_hasten_the_next() -> None:
 
 
 def test_an_index_that_is_gone_ends_the_watch() -> None:
-    with pytest.raises(ConfigError, match="there is no index"):
+    with pytest.raises(ConfigError, match="no index named"):
         follow(rest, lambda: shutil.rmtree(KnowledgeIndex("notes").folder), rest)
 
 

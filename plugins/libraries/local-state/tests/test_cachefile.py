@@ -236,7 +236,7 @@ def test_a_locked_file_is_waited_for_once_and_used_again_after_a_rest(
     clock.now += REST_S
     assert _kept(store) == [0]
     assert len(caplog.records) == 1
-    assert "in use by others" in caplog.text
+    assert "in use by other processes" in caplog.text
     assert "move it away" not in caplog.text
 
 

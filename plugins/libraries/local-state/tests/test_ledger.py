@@ -153,7 +153,7 @@ def test_a_file_that_others_use_all_the_time_is_not_said_to_be_damaged(path: Pat
     ledger.change("a", Count.up)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(BusyError, match=r"in use by others for 0\.05 s .*try again") as caught:
+    with pytest.raises(BusyError, match=r"in use by other processes for 0\.05 s .*try again") as caught:
         ledger.change("a", Count.up)
     assert "move it away" not in str(caught.value)
     other.execute("ROLLBACK")

@@ -96,7 +96,7 @@ def test_a_file_of_an_older_or_a_newer_version_is_refused(version: int, make: Ma
 @pytest.mark.parametrize("name", ["a\0b.sqlite", "a\ud83d.sqlite"])
 def test_a_name_that_no_file_can_have_is_refused(name: str, make: MakeFile, tmp_path: Path) -> None:
     with (
-        pytest.raises(UnusableFileError, match="it does not name a file"),
+        pytest.raises(UnusableFileError, match="the path does not refer to a file"),
         make(path=tmp_path / name).use(patience_s=1),
     ):
         pass

@@ -133,10 +133,10 @@ def _caused_by(error: Exception) -> InterfaceError:
     [
         (TimeoutError(), "has not answered in time"),
         (_caused_by(TimeoutError()), "has not answered in time"),
-        (_caused_by(ConnectionResetError("reset by hush@hush-hush")), "cannot be reached, or went away (reset by "),
-        (OSError("no route"), "cannot be reached, or went away (no route)"),
-        (struct.error("too short"), "cannot be reached, or went away (too short)"),
-        (BrokenPipeError(), "cannot be reached, or went away (BrokenPipeError)"),
+        (_caused_by(ConnectionResetError("reset by hush@hush-hush")), "cannot be reached, or the connection was lost (reset by "),
+        (OSError("no route"), "cannot be reached, or the connection was lost (no route)"),
+        (struct.error("too short"), "cannot be reached, or the connection was lost (too short)"),
+        (BrokenPipeError(), "cannot be reached, or the connection was lost (BrokenPipeError)"),
     ],
     ids=["silent", "silent in the driver", "reset", "no route", "half an answer", "no text"],
 )

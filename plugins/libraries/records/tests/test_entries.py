@@ -89,7 +89,7 @@ def test_a_message_with_an_object_of_the_caller_is_recorded_with_its_repr() -> N
 
 @pytest.mark.parametrize("messages", [3, [3], [{}], [{"role": 3, "content": "x"}], [{"role": "user", "self": "x"}]])
 def test_messages_of_another_form_cannot_be_read(messages: object) -> None:
-    with pytest.raises(StoreError, match="the record cannot be read, or a newer version has written it"):
+    with pytest.raises(StoreError, match="the record cannot be read, or was written by a newer version"):
         messages_in({"messages": messages})
 
 
@@ -109,7 +109,7 @@ BEGUN = '{"event": "RunStarted", "messages": []'
     ],
 )
 def test_an_entry_of_a_nested_run_that_never_began_cannot_be_read(entry: str) -> None:
-    with pytest.raises(StoreError, match="the record cannot be read: there is no run"):
+    with pytest.raises(StoreError, match="the record cannot be read: no nested run"):
         progress_of([f"{BEGUN}}}", entry])
 
 

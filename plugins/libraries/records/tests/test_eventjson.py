@@ -157,7 +157,7 @@ def test_what_has_its_default_is_written_only_where_the_whole_is_wanted() -> Non
     "value", [b"bytes", {1: "a"}, {"a": {2: "b"}}, math.nan, math.inf, object()], ids=lambda value: str(value)[:9]
 )
 def test_what_json_has_no_form_for_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="cannot be written as JSON"):
+    with pytest.raises(ValueError, match="cannot be serialized as JSON"):
         event_to_json(ModelFinished("stop", data={"x": value}))
 
 
@@ -169,21 +169,21 @@ def test_read_only_data_is_written_as_lists_and_objects() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (7, "an object is wanted, not 7"),
-        ({}, "None is not an event; there are TextDelta"),
+        (7, "an object , got 7"),
+        ({}, "None is not a known event; available: TextDelta"),
         ({"event": ["TextDelta"]}, "is not an event"),
-        ({"event": "TextDleta"}, "'TextDleta' is not an event; there are TextDelta"),
+        ({"event": "TextDleta"}, "'TextDleta' is not a known event; available: TextDelta"),
         ({"event": "RunEvent"}, "'RunEvent' is not an event"),
         ({"event": "TextDelta"}, "TextDelta needs 'text'"),
         ({"event": "TextDelta", "txet": "a"}, "TextDelta has no field 'txet'; its fields are text"),
-        ({"event": "TextDelta", "text": 5}, "'text' of TextDelta: a text is wanted, not 5"),
+        ({"event": "TextDelta", "text": 5}, "'text' of TextDelta: expected a string, got 5"),
         ({"event": "FunctionCallDelta", "index": "0"}, "'index' of FunctionCallDelta: a whole number is wanted"),
-        ({"event": "FunctionCallDelta", "index": True}, "a whole number is wanted, not True"),
-        ({"event": "RetryScheduled", "attempt": 1, "delay_s": "1", "error": ""}, "a number is wanted, not '1'"),
-        ({"event": "RetryScheduled", "attempt": 1, "delay_s": math.nan, "error": ""}, "a number is wanted, not nan"),
+        ({"event": "FunctionCallDelta", "index": True}, "expected an integer, got True"),
+        ({"event": "RetryScheduled", "attempt": 1, "delay_s": "1", "error": ""}, "expected a number, got '1'"),
+        ({"event": "RetryScheduled", "attempt": 1, "delay_s": math.nan, "error": ""}, "expected a number, got nan"),
         ({"event": "ModelFinished", "reason": "end_turn"}, "one of stop, length, tool_calls, content_filter, other"),
         ({"event": "ModelFinished", "reason": "stop", "model": None}, "'model' of ModelFinished: a text is wanted"),
-        ({"event": "ModelFinished", "reason": "stop", "created": "now"}, "a whole number is wanted, not 'now'"),
+        ({"event": "ModelFinished", "reason": "stop", "created": "now"}, "expected an integer, got 'now'"),
         ({"event": "PluginEvent", "name": "a", "data": []}, "'data' of PluginEvent: an object is wanted"),
         ({"event": "UsageReported", "usage": {"prompt_tokens": -1}}, "greater than or equal to 0"),
         ({"event": "UsageReported", "usage": {"tokens": 1}}, "tokens"),
@@ -201,7 +201,7 @@ def test_what_is_no_event_is_refused_with_what_is_wrong(told: Any, message: str)
 def test_an_event_of_a_run_is_none_of_a_model() -> None:
     told = event_to_json(RunFinished("finished", (), Usage()))
     assert event_from_json(told) == RunFinished("finished", (), Usage())
-    with pytest.raises(ValueError, match="'RunFinished' is not an event; there are TextDelta"):
+    with pytest.raises(ValueError, match="'RunFinished' is not a known event; available: TextDelta"):
         model_event_from_json(told)
 
 

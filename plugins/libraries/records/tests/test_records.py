@@ -336,7 +336,7 @@ def test_a_kind_that_would_begin_again_does_not_resume() -> None:
         store = MemoryStore()
         run_id = kind(name="twice", store=store).ask("Hi").run_id
         with pytest.raises(
-            ConfigError, match="agent 'twice' cannot resume a run: it would start over and repeat finished steps"
+            ConfigError, match="agent 'twice' cannot resume a run: it would start over and repeat completed steps"
         ):
             kind(name="twice", store=store).resume(run_id)
         store = MemoryStore()

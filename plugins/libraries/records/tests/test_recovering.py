@@ -76,7 +76,7 @@ def test_a_run_that_ends_its_process_each_time_is_left_after_three_tries() -> No
         store.restarted()
     [one] = asyncio.run(recover(agent(store)))
     assert (one.run_id, one.outcome) == (run_id, "skipped")
-    assert one.note == f"resumed 3 times without a step: jackfield runs show {run_id[:12]}"
+    assert one.note == f"resumed 3 times without progress; see: jackfield runs show {run_id[:12]}"
 
 
 def test_a_run_that_is_resumed_with_an_agent_below_it_has_one_try() -> None:

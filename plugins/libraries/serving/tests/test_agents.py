@@ -51,10 +51,10 @@ def test_an_agent_is_found_in_a_module_also_in_another_object(tmp_path: Path, mo
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load_agent("app_of_test:helper") is load_agent("app_of_test:holder.inner")
-    with pytest.raises(ConfigError, match="must be an agent, not SimpleNamespace"):
+    with pytest.raises(ConfigError, match="must be an agent, got SimpleNamespace"):
         load_agent("app_of_test:holder")
     for missing in ("app_of_test:nobody", "no_such_module_of_test:helper"):
-        with pytest.raises(ConfigError, match=r"write module:name, as in app\.agents:helper"):
+        with pytest.raises(ConfigError, match=r"use module:name, as in app\.agents:helper"):
             load_agent(missing)
 
 
@@ -258,7 +258,7 @@ def test_an_agent_that_cannot_continue_after_a_pause_takes_no_tools_of_clients()
 
     one = served(Forgetful())
     assert not one.takes_client_tools
-    with pytest.raises(ConfigError, match="agent 'a' takes no tools of a client: leave them out"):
+    with pytest.raises(ConfigError, match="agent 'a' does not accept client tools: remove them"):
         one.check(Request(client_tools=({"name": "x", "parameters": {"type": "object"}},)))
 
 

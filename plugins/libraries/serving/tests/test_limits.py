@@ -88,7 +88,7 @@ def test_no_run_begins_while_too_many_wait_in_memory(end: str) -> None:
         async with serving_of(limits=limits) as serving:
             waiting = [await ask(serving, "pay", owner=owner) for owner in ("ada", "bob")]
             with pytest.raises(
-                TooManyRunsError, match=r"^2 runs wait for a person.* give the service a store"
+                TooManyRunsError, match=r"^2 runs wait for a person.* configure a store"
             ) as caught:
                 await ask(serving, "Tide?")
             assert caught.value.retry_after_s == 7

@@ -131,7 +131,7 @@ def test_a_text_says_more_than_a_request_that_is_just_wrong(text: str, expected:
             "URL error, please check url",
             "the model uses the other endpoint: set endpoint to 'multimodal', or to 'text'",
         ),
-        ("Throttling", "x", "wait, or send less at once"),
+        ("Throttling", "x", "wait, or send fewer requests at once"),
         ("InvalidParameter", "x", "change the request"),
     ],
 )

@@ -209,7 +209,7 @@ def test_whoever_leaves_a_task_can_ask_again(web: WebServer) -> None:
 
 @pytest.mark.parametrize("option", [{"temperature": 0.5}, {"max_tokens": 5}])
 def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, option: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedInputError, match="makes images and does not support"):
+    with pytest.raises(UnsupportedInputError, match="generates images and does not support"):
         ask(web, options=option)
     assert web.requests == []
 

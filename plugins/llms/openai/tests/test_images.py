@@ -110,7 +110,7 @@ def test_the_prompt_is_what_the_user_said_last_behind_the_system_message(web: We
 )
 def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, option: dict[str, Any]) -> None:
     with pytest.raises(
-        UnsupportedInputError, match=f"gpt-image makes images and does not support {next(iter(option))}"
+        UnsupportedInputError, match=f"gpt-image generates images and does not support {next(iter(option))}"
     ):
         ask(web, options=option)
     assert web.requests == []

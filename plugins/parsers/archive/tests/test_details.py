@@ -118,7 +118,7 @@ def test_an_archive_is_read_in_each_form_and_compression(form: int, compress: Ca
     assert [(part.name, part.data) for part in document.parts] == [
         ("d/b.txt", b"text"), ("a" * 90, b"more"), ("c", b"x")
     ]  # fmt: skip
-    assert "- pipe (0 bytes, not read: it is not a regular file)" in lines(document)
+    assert "- pipe (0 bytes, not read: not a regular file)" in lines(document)
     assert document.metadata == {"files": 4}
 
 
@@ -156,7 +156,7 @@ def test_several_compressed_pieces_are_one_file_and_a_damaged_one_is_refused(
     damaged = bytearray(compress(b"x" * 999))
     damaged[-9] ^= 255
     for data in (bytes(damaged), compress(b"text")[:-5]):
-        with pytest.raises(DocParserError, match=r"^x\.gz is damaged or cut off: copy or download it again"):
+        with pytest.raises(DocParserError, match=r"^x\.gz is corrupted or truncated: copy or download it again"):
             TarParser().parse(data, source="x.gz")
 
 
@@ -188,7 +188,7 @@ def test_folders_count_as_entries_and_not_as_files(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tars, "MAX_ENTRIES", 2)
     assert TarParser().parse(data, source="x.tar").metadata == {"files": 1}
     monkeypatch.setattr(tars, "MAX_ENTRIES", 1)
-    with pytest.raises(DocParserError, match=r"^x\.tar cannot be read: it holds more than 1 files"):
+    with pytest.raises(DocParserError, match=r"^x\.tar cannot be read: it contains more than 1 files"):
         TarParser().parse(data, source="x.tar")
 
 

@@ -220,17 +220,17 @@ def test_a_searcher_that_fails_is_left_out_and_said(make: Make, caplog: pytest.L
     made = make(searchers=[fixed(1, 2), other(fails="no route to m")])
     with failures_noted() as failures:
         assert [hit.chunk.id for hit in search(made)] == ["id1", "id2"]
-    assert failures == ["other failed and was left out: no route to m"]
+    assert failures == ["other failed and was skipped: no route to m"]
     with caplog.at_level(logging.WARNING):
         search(made)
-    assert "other failed and was left out: no route to m" in caplog.text
+    assert "other failed and was skipped: no route to m" in caplog.text
 
 
 def test_a_failure_is_said_through_a_reranker_too(make: Make) -> None:
     made = make(searchers=[fixed(1, 2), other(fails="no route to m")], rerank="turned")
     with failures_noted() as failures:
         assert [hit.chunk.id for hit in search(made)] == ["id2", "id1"]
-    assert failures == ["other failed and was left out: no route to m"]
+    assert failures == ["other failed and was skipped: no route to m"]
 
 
 def test_if_all_fail_so_does_the_search(make: Make) -> None:
@@ -320,7 +320,7 @@ def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> No
         ({"searchers": [{"name": ADDRESS}]}, "cannot ask itself"),
         ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot ask itself"),
         ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "leave 'searcher' out"),
-        ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' is not among the searchers: a"),
+        ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' ; available: a"),
         ({"searchers": ["a"], "weights": {"a": 0}}, "weights: every searcher has the weight 0"),
         ({"searchers": ["a"], "weights": {"a": -1}}, "weights: the weight of 'a'"),
         ({"searchers": ["a"], "k": 0}, "k"),

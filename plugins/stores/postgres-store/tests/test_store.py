@@ -204,7 +204,7 @@ def test_a_run_whose_beginning_was_written_without_an_answer_begins_once(
     assert begun(store, "r") == 1, "the same beginning again"
     asyncio.run(store.append("r", 1, ["second"]))
     assert asyncio.run(make().read("r"))[1] == ["first", "second"]
-    with pytest.raises(StoreError, match="there is already a run r"):
+    with pytest.raises(StoreError, match="run r"):
         begun(make(), "r")
 
 
@@ -568,7 +568,7 @@ def test_a_listener_hears_others_of_its_schema_and_nothing_else(
 
 def test_a_user_who_may_not_write_is_told_so(make: Make, dsn: str, run_sql: Callable[[str], object]) -> None:
     run_sql("CREATE ROLE guest LOGIN")
-    with pytest.raises(StoreError, match="the user may not do this: grant the right, or use another user"):
+    with pytest.raises(StoreError, match="the user lacks a privilege: grant it, or use another user"):
         begun(make(dsn=dsn.replace("postgres@", "guest@")), "r")
 
 

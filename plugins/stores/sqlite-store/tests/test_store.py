@@ -482,7 +482,7 @@ def test_the_database_of_another_program_is_left_as_it_is(make: Make, path: Path
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE runs (race TEXT)")
     other.close()
-    with pytest.raises(StoreError, match="it is another program's database"):
+    with pytest.raises(StoreError, match="it is a database of another program"):
         begun(make(), "r")
 
 

@@ -177,7 +177,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_after_its_check_is_not_read(
 
     monkeypatch.setattr(os, "stat", look_and_plant)
     (note,) = BroughtFiles(folder).bring([str(source)])
-    assert note.endswith("it is not a regular file.")
+    assert note.endswith("not a regular file.")
     assert list(folder.iterdir()) == []
 
 

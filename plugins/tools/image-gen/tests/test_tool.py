@@ -92,7 +92,7 @@ def test_a_refusal_of_the_model_keeps_its_code(web: WebServer, tmp_path: Path) -
     [
         ("http://10.0.0.1/x.png", None, "private network"),
         ("/x.png", WebAnswer(status=404), "HTTP 404"),
-        ("/x.png", WebAnswer(b"<html>"), "is not an image of a known format"),
+        ("/x.png", WebAnswer(b"<html>"), "is not an image in a known format"),
         ("/x.png", WebAnswer(PNG, ending="never"), "larger than"),
         ("/x.png", WebAnswer(headers={"location": "http://127.0.0.2:1/"}, status=302), "private network"),
     ],

@@ -467,7 +467,7 @@ def test_a_searcher_whose_service_fails_is_left_out_and_the_result_says_so(libra
     result = ask(RetrievalTool(BOTH), library, query="Where does the lynx sleep?")
     assert passages(result)[0]["url"] == "lynx.md"
     (failure,) = result.metadata["failures"]
-    assert failure.startswith("vector_search failed and was left out: ")
+    assert failure.startswith("vector_search failed and was skipped: ")
     assert f"not everything was searched: {failure}" in result.content
     assert all("keyword_search" in hit["ranks"] for hit in result.metadata["hits"])
 

@@ -130,7 +130,7 @@ def test_an_agent_gets_the_failure_as_a_result(web: WebServer) -> None:
     tool = {"name": "web_search", "url": f"{web.url}/search", "api_key": KEY, "max_retries": 0}
     list(FnCallAgent([tool], model).run([{"role": "user", "content": "?"}]))
     said = model.requests[-1].messages[-1].get_text_content()
-    assert said == "web_search (serper): HTTP 429: Too many requests by [key] (wait, or send less at once)"
+    assert said == "web_search (serper): HTTP 429: Too many requests by [key] (wait, or send fewer requests at once)"
 
 
 def test_ten_pages_are_read_unless_the_settings_say_otherwise(web: WebServer) -> None:

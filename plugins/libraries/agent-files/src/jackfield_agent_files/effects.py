@@ -312,7 +312,7 @@ class _Reader:
                 if os.path.islink(one) and not self._is_inside(one):  # noqa: PTH114
                     yield os.path.relpath(one, self.folder)
             if walked > _MAX_WALKED:
-                yield f"{os.path.relpath(root, self.folder)} and more: the folder has too many files to check"
+                yield f"{os.path.relpath(root, self.folder)} and others: the folder contains too many files to check"
                 return
 
     def _of_index(self, key: str, name: str) -> Iterator[Effect]:
@@ -367,7 +367,7 @@ class _Reader:
             table = parse_table(raw.removeprefix("\ufeff"), "json")
         except ValueError as error:
             # Not skipped: the code that starts the servers may read it differently.
-            raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from None
+            raise ConfigError(f"MCP servers file {str(path)!r} is not valid JSON: {error}") from None
         yield from self._of_value("", table)
 
     def _of_skills(self, folder: object) -> Iterator[Effect]:
@@ -382,7 +382,7 @@ class _Reader:
 def _loosened(key: str, value: object) -> Iterator[Effect]:
     """Yield an effect if the setting weakens a protection."""
     if key == "trust_remote_code" and value:
-        yield RunsCode("the repository of the model brings its own (trust_remote_code)")
+        yield RunsCode("the model's repository contains its own code (trust_remote_code)")
     elif key in _LIMITS and value is None:
         yield Loosens(key, "no limit")
     elif key in _STRICT_VALUES and not any(value is one or value == one for one in _STRICT_VALUES[key]):

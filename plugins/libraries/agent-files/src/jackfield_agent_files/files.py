@@ -54,7 +54,7 @@ def _config_of(file: Path, text: str | None, params: Mapping[str, str] | None, *
         # Without the cause, which may carry the whole text, keys included.
         raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
-        raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
+        raise ConfigError(f"{file} must be a table with keys such as llm and function_list")
     settings = {key: value for key, value in table.items() if key != DEFAULTS}
     filled = settings if params is None else fill_variables(table, params, file=str(file))
     config = AgentConfig.parse(_placed(file, filled), what=str(file))
@@ -65,7 +65,7 @@ def _config_of(file: Path, text: str | None, params: Mapping[str, str] | None, *
 def _form_of(file: Path) -> Form:
     form = FORMS.get(file.suffix.lower())
     if form is None:
-        raise ValueError("an agent is a .yaml, .toml or .json file (or .py, where it is only read)")
+        raise ValueError("an agent file must be .yaml, .toml or .json (or .py, where it is only read)")
     return form
 
 

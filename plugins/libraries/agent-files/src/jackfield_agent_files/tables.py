@@ -43,7 +43,7 @@ def parse_table(text: str, form: Form, *, max_depth: int = MAX_DEPTH) -> object:
         value = _PARSERS[form](text, max_depth)
         _check_value(value, max_depth)
     except RecursionError:
-        raise ValueError(f"it is nested more than {max_depth} levels deep") from None
+        raise ValueError(f"nested more than {max_depth} levels deep") from None
     return value
 
 
@@ -62,11 +62,11 @@ def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # a name with a NUL or a lone surrogate
-        raise ConfigError(f"{str(path)!r} is not the name of a file") from error
+        raise ConfigError(f"{str(path)!r} is not a file name") from error
     if not is_regular:
-        raise ConfigError(f"{path} cannot be read: Is a directory or a device, not a regular file")
+        raise ConfigError(f"{path} cannot be read: not a regular file")
     if len(raw) > max_bytes:
-        raise ConfigError(f"{path} is larger than {max_bytes >> 20} MiB, too large for {what}")
+        raise ConfigError(f"{path} exceeds the {max_bytes >> 20} MiB limit for {what}")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -92,15 +92,15 @@ def _parse_yaml(text: str, max_depth: int) -> object:
         _check_events(yaml.parse(text, Loader=_Loader), max_depth)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe one
     except yaml.YAMLError as error:
-        tabs = ". YAML is indented with spaces, not tabs" if _begins_with_tab(text, error) else ""
-        raise ValueError(f"it is not YAML: {_place_of(error)}{tabs}") from None  # its own message quotes the line
+        tabs = "; indent YAML with spaces, not tabs" if _begins_with_tab(text, error) else ""
+        raise ValueError(f"not valid YAML: {_place_of(error)}{tabs}") from None  # its own message quotes the line
 
 
 def _check_events(events: Iterable[yaml.Event], max_depth: int) -> None:
     opened: list[_Open] = []
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"aliases (*name) are not allowed{_line(event)}: write the value again")
+            raise ValueError(f"aliases (*name) are not allowed{_line(event)}: repeat the value instead")
         if isinstance(event, yaml.CollectionEndEvent):
             opened.pop()
         elif isinstance(event, yaml.NodeEvent):
@@ -108,7 +108,7 @@ def _check_events(events: Iterable[yaml.Event], max_depth: int) -> None:
             if isinstance(event, yaml.CollectionStartEvent):
                 opened.append(_Open(isinstance(event, yaml.MappingStartEvent)))
         if len(opened) > max_depth:
-            raise ValueError(f"it is nested more than {max_depth} levels deep{_line(event)}")
+            raise ValueError(f"nested more than {max_depth} levels deep{_line(event)}")
 
 
 def _note_key(event: yaml.NodeEvent, opened: list[_Open]) -> None:
@@ -117,7 +117,7 @@ def _note_key(event: yaml.NodeEvent, opened: list[_Open]) -> None:
     table = opened[-1]
     if table.wants_key and isinstance(event, yaml.ScalarEvent):
         if event.value in table.keys:
-            raise ValueError(f"it has the key {event.value[:40]!r} twice{_line(event)}")
+            raise ValueError(f"duplicate key {event.value[:40]!r}{_line(event)}")
         table.keys.add(event.value)
     table.wants_key = not table.wants_key
 
@@ -134,7 +134,7 @@ def _begins_with_tab(text: str, error: Any) -> bool:
 
 
 def _place_of(error: Any) -> str:
-    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "it cannot be read"
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "cannot be parsed"
     return f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(problem)
 
 
@@ -155,13 +155,13 @@ def _table_without_repetition(pairs: list[tuple[str, object]]) -> dict[str, obje
     table: dict[str, object] = {}
     for key, value in pairs:
         if key in table:
-            raise ValueError(f"it has the key {key[:40]!r} twice")
+            raise ValueError(f"duplicate key {key[:40]!r}")
         table[key] = value
     return table
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 _PARSERS = {"yaml": _parse_yaml, "toml": _parse_toml, "json": _parse_json}
@@ -179,7 +179,7 @@ def _check_value(value: object, max_depth: int) -> None:
             _check_text(place, one)
             continue
         if isinstance(one, dict | list) and depth >= max_depth:
-            raise ValueError(f"it is nested more than {max_depth} levels deep")
+            raise ValueError(f"nested more than {max_depth} levels deep")
         waiting += ((key, depth + 1, inner) for key, inner in _parts_of(place, one))
 
 

@@ -49,7 +49,7 @@ def fill_variables(table: Mapping[str, Any], params: Mapping[str, str], *, file:
     if missing:
         listed = ", ".join(repr(name) for name in missing)
         options = " ".join(f"-p {name}=…" for name in missing)
-        raise ConfigError(f"{file} has no value for {listed}: pass {options}, or write a default under `params`")
+        raise ConfigError(f"no value for {listed} in {file}: pass {options}, or add a default under `params`")
     filled: dict[str, Any] = _fill(settings, values)
     return filled
 
@@ -64,7 +64,7 @@ def fill_input(prompt: str, text: str) -> str:
 def _read_defaults(table: Mapping[str, Any], file: str) -> dict[str, str]:
     defaults = table.get(DEFAULTS) or {}
     if not isinstance(defaults, dict) or not all(isinstance(value, str | int | float) for value in defaults.values()):
-        raise ConfigError(f"{file}: `params` must be a table of texts and numbers, the defaults of the variables")
+        raise ConfigError(f"{file}: `params` must be a table of default values, each a string or a number")
     return {str(name): str(value) for name, value in defaults.items()}
 
 

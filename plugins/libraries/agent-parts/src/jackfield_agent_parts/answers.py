@@ -17,7 +17,7 @@ def object_in(text: str) -> Mapping[str, Any]:
     """
     value = _value_in(text, "{", "}")
     if not isinstance(value, Mapping):
-        raise ValueError("the model answered without a JSON object")
+        raise ValueError("the model's response contains no JSON object")
     return value
 
 
@@ -29,7 +29,7 @@ def list_in(text: str) -> list[Any]:
     """
     value = _value_in(text, "[", "]")
     if not isinstance(value, list):
-        raise ValueError("the model answered without a JSON list")
+        raise ValueError("the model's response contains no JSON list")
     return value
 
 

@@ -35,7 +35,7 @@ class Prompts:
         self._texts = {name: dict(texts) for name, texts in own.items()}
         for name, texts in _table(given).items():
             if name not in self._texts:
-                raise ConfigError(f"there is no prompt {name!r}{suggest(name, sorted(self._texts))}")
+                raise ConfigError(f"unknown prompt {name!r}{suggest(name, sorted(self._texts))}")
             self._texts[name].update(_by_language(name, texts))
 
     @classmethod
@@ -57,25 +57,25 @@ def _table(given: GivenPrompts) -> Mapping[str, Any]:
         return _table_of(Path(given))
     if given is None or isinstance(given, Mapping):
         return given or {}
-    raise ConfigError(f"prompts must be the path of a TOML file or a dict, not {type(given).__name__}")
+    raise ConfigError(f"prompts must be the path of a TOML file or a dict, got {type(given).__name__}")
 
 
 def _table_of(file: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"the prompts {file} cannot be read: {error.strerror or error}") from error
+        raise ConfigError(f"prompts file {file} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise ConfigError(f"the prompts {file} are not valid TOML: {error}") from error
+        raise ConfigError(f"prompts file {file} is not valid TOML: {error}") from error
 
 
 def _by_language(name: str, texts: object) -> Mapping[str, str]:
     by_lang = dict.fromkeys(_LANGS, texts) if isinstance(texts, str) else texts
     if not isinstance(by_lang, Mapping):
-        raise ConfigError(f"prompt {name!r} must be a text, or one for each of {', '.join(_LANGS)}")
+        raise ConfigError(f"prompt {name!r} must be a string, or one string for each of {', '.join(_LANGS)}")
     if unknown := [lang for lang in by_lang if lang not in _LANGS]:
-        raise ConfigError(f"prompt {name!r} has no language {unknown[0]!r}: there are {', '.join(_LANGS)}")
+        raise ConfigError(f"prompt {name!r}: unknown language {unknown[0]!r}; available: {', '.join(_LANGS)}")
     for lang, text in by_lang.items():
         if not isinstance(text, str):
-            raise ConfigError(f"prompt {name!r} must be a text in {lang!r}, not {type(text).__name__}")
+            raise ConfigError(f"prompt {name!r} must be a string for {lang!r}, got {type(text).__name__}")
     return by_lang

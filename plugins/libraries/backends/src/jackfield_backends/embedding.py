@@ -81,10 +81,10 @@ def check_texts(texts: Sequence[str]) -> None:
         ValueError: A text is empty, or `texts` is a single string.
     """
     if isinstance(texts, str):
-        raise ValueError("texts is one text: put it into a list")
+        raise ValueError("texts must be a list of strings, got a single string")
     for index, text in enumerate(texts):
         if not text:
-            raise ValueError(f"text {index} is empty: leave it out, or put something in its place")
+            raise ValueError(f"text {index} is empty: remove it, or replace it with a placeholder")
 
 
 def _check_lengths(lengths: Sequence[int], dimension: int | None, backend: str) -> None:
@@ -95,7 +95,7 @@ def _check_lengths(lengths: Sequence[int], dimension: int | None, backend: str) 
     elif dimension and lengths and lengths != [dimension]:
         problem = (
             f"sent vectors of {lengths[0]} numbers instead of the requested {dimension}: "
-            "the model has one dimension; leave out `dimension`"
+            "the model has a fixed dimension; remove `dimension`"
         )
     if problem:
         raise ModelResponseError(f"{backend}: the server {problem}", backend=backend)

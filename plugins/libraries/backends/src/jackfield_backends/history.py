@@ -124,7 +124,7 @@ def repair_arguments(text: str) -> str:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 _decode_strictly = json.JSONDecoder(parse_constant=_refuse).decode

@@ -61,18 +61,16 @@ def check_image(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Media:
     media_type = media_type_of(content[:16])
     read_size = _READERS.get(media_type)
     if read_size is None:
-        raise UnsupportedInputError(
-            f"the bytes are {media_type or 'of no known image format'}, not a PNG, JPEG, GIF or WebP image"
-        )
+        raise UnsupportedInputError(f"expected a PNG, JPEG, GIF or WebP image, got {media_type or 'an unknown format'}")
     try:
         width, height = read_size(content)
     except (struct.error, IndexError, ValueError):
-        raise UnsupportedInputError(f"the {media_type} is damaged: its size cannot be read") from None
+        raise UnsupportedInputError(f"the {media_type} image is corrupted: its dimensions cannot be read") from None
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-        raise UnsupportedInputError(f"the {media_type} claims an impossible size: {width} x {height} pixels")
+        raise UnsupportedInputError(f"the {media_type} image declares impossible dimensions: {width} x {height} pixels")
     if width * height > max_pixels:
         raise UnsupportedInputError(
-            f"the {media_type} has {width} x {height} pixels, more than {max_pixels:,}: send a smaller one"
+            f"the {media_type} image has {width} x {height} pixels, but the limit is {max_pixels:,}: send a smaller one"
         )
     return Media(media_type, content)
 
@@ -90,7 +88,7 @@ def _png_size(content: bytes) -> _Size:
         if kind == b"IEND":
             break
     if not {b"IDAT", b"IEND"} <= kinds or position > len(content):
-        raise ValueError("it has no image data, or no end")
+        raise ValueError("image data or end marker is missing")
     return width, height
 
 
@@ -99,7 +97,7 @@ def _jpeg_size(content: bytes) -> _Size:
     position = 2
     for _ in range(_MAX_SEGMENTS):
         if content[position] != 0xFF:
-            raise ValueError("no marker where one must be")
+            raise ValueError("missing marker where one is required")
         marker = content[position + 1]
         if marker == 0xFF:  # fill bytes may precede a marker
             position += 1

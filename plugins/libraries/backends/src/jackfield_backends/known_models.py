@@ -118,9 +118,9 @@ def _read_user_file(path: Path, _changed: int) -> Mapping[str, tuple[KnownModel,
     try:
         tables = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read as JSON: {error}; correct it, or delete it") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}; fix or delete the file") from error
     if not isinstance(tables, dict):
-        raise ConfigError(f'{path} must be an object of lists by provider, as in {{"anthropic": [...]}}')
+        raise ConfigError(f'{path} must be an object that maps each provider to a list, as in {{"anthropic": [...]}}')
     return {provider: _read_entries(entries, str(path)) for provider, entries in tables.items()}
 
 
@@ -132,13 +132,13 @@ def _read_entries(entries: object, what: str) -> tuple[KnownModel, ...]:
 
 def _read_entry(entry: object, what: str) -> KnownModel:
     if not isinstance(entry, dict) or not _are_names(entry.get("names")):
-        raise ConfigError(f'{what}: an entry needs "names", a list of names or patterns, as in ["acme-2*"]')
+        raise ConfigError(f'{what}: an entry requires "names", a list of names or patterns, as in ["acme-2*"]')
     values = dict(entry)
     names, as_of, source = values.pop("names"), values.pop("as_of", None), values.pop("source", "")
     try:
         day = None if as_of is None else date.fromisoformat(as_of)
     except (TypeError, ValueError):
-        raise ConfigError(f'{what}: "as_of" of {names[0]!r} must be a day, as in "2026-11-28"') from None
+        raise ConfigError(f'{what}: "as_of" of {names[0]!r} must be a date, as in "2026-11-28"') from None
     facts = {name: value for name, value in values.items() if name in _FACTS}
     for name, value in facts.items():
         _check_fact(name, value, f"{what}: {name!r} of {names[0]!r}")

@@ -102,7 +102,7 @@ def _read_user_file(path: Path, _changed: int) -> tuple[PriceRow, ...]:
     try:
         rows = _parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read as JSON: {error}; correct it, or delete it") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}; fix or delete the file") from error
     return _parse_rows(rows, str(path))
 
 

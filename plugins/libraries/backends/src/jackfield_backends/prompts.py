@@ -35,13 +35,17 @@ def image_prompt(request: ChatRequest, *, takes: Collection[str] = ()) -> str:
         ModelRequestError: The last user message has no text.
     """
     if request.functions:
-        raise UnsupportedInputError(f"{request.model} makes images and cannot call tools: ask it without them")
+        raise UnsupportedInputError(
+            f"{request.model} generates images and cannot call tools: remove the tools from the request"
+        )
     for option in _TEXT_OPTIONS:
         if option not in takes and getattr(request.config, option) is not None:
-            raise UnsupportedInputError(f"{request.model} makes images and does not support {option}: leave it out")
+            raise UnsupportedInputError(
+                f"{request.model} generates images and does not support {option}: remove that option"
+            )
     last = "".join(_texts_of(request, USER)[-1:])
     if not last.strip():
-        raise ModelRequestError(f"{request.model} makes images: describe one in the user's last message")
+        raise ModelRequestError(f"{request.model} generates images: the last user message must describe the image")
     texts = (*_texts_of(request, SYSTEM), last)
     return "\n\n".join(text for text in texts if text.strip())
 

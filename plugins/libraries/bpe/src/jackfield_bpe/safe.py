@@ -59,7 +59,7 @@ class SafeEncoding:
         try:
             return self.encoding.decode(tokens, errors="replace")
         except (KeyError, OverflowError) as error:
-            raise ValueError(f"the vocabulary {self.encoding.name!r} does not have this token: {error}") from error
+            raise ValueError(f"vocabulary {self.encoding.name!r} does not contain this token: {error}") from error
 
     def count(self, text: str) -> int:
         """Return a text's token count."""

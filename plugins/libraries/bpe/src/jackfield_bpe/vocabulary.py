@@ -37,7 +37,7 @@ def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"the vocabulary {str(path)!r} cannot be read: {error.strerror or error}") from error
+        raise ConfigError(f"vocabulary {str(path)!r} cannot be read: {error.strerror or error}") from error
     return vocabulary_of(data, str(path), sha256=sha256)
 
 
@@ -55,8 +55,8 @@ def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
     found = hashlib.sha256(data).hexdigest()
     if sha256 and found != sha256.lower():
         raise ConfigError(
-            f"the vocabulary {origin!r} is not the one that is meant: its SHA-256 is {found[:12]}…, "
-            f"not {sha256[:12]}…; it may be damaged: delete it and get it again"
+            f"vocabulary {origin!r} has the wrong SHA-256: expected {sha256[:12]}…, got "
+            f"{found[:12]}…; delete the file and download it again"
         )
     return Vocabulary(_ranks(data, origin), found)
 
@@ -66,7 +66,8 @@ def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
         ranks = {binascii.a2b_base64(token): int(rank) for token, rank in map(bytes.split, _lines(data))}
     except ValueError as error:
         raise ConfigError(
-            f"{origin!r} is not a vocabulary in tiktoken's format: a token in Base64, a space and its rank in "
+            f"{origin!r} is not a vocabulary in tiktoken's format, which has "
+            "a token in Base64, a space and its rank on "
             f"each line: {error}"
         ) from error
     _check_whole(ranks, origin)
@@ -77,11 +78,9 @@ def _check_whole(ranks: Mapping[bytes, int], origin: str) -> None:
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
     if missing:
         # tiktoken would panic at the first text with such a byte.
-        raise ConfigError(
-            f"the vocabulary {origin!r} has no token for {len(missing)} of the 256 bytes: it is incomplete"
-        )
+        raise ConfigError(f"vocabulary {origin!r} is incomplete: it has no token for {len(missing)} of the 256 bytes")
     if len(set(ranks.values())) < len(ranks):
-        raise ConfigError(f"the vocabulary {origin!r} gives one rank to several tokens: it is damaged")
+        raise ConfigError(f"vocabulary {origin!r} is corrupted: several tokens share one rank")
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -54,7 +54,7 @@ class ChatReader(AnswerReader):
         patience_s: The number of seconds for which the server may send only comments. None means the default.
     """
 
-    advice: ClassVar[str] = "check base_url, and that it speaks Chat Completions"
+    advice: ClassVar[str] = "check base_url, and that the server supports Chat Completions"
     texts: ClassVar[frozenset[str]] = frozenset(
         {"content", "reasoning_content", "reasoning", "refusal", "text", "thinking", "arguments"}
     )
@@ -187,12 +187,12 @@ class ChatReader(AnswerReader):
         try:
             return sound_uri(self._sound, named=self._sound_format)
         except (TypeError, ValueError) as error:
-            raise self.failures.wrong("the server sent sound that is not valid base64; try again") from error
+            raise self.failures.wrong("the server sent audio that is not valid base64; try again") from error
 
     def _refused(self) -> ContentFilterError:
         found = filtered_categories(self._filtered)
         return ContentFilterError(
-            f"{self.failures.backend}: the provider's filter kept back the whole answer{found}: change the request",
+            f"{self.failures.backend}: the provider's filter withheld the entire response{found}: change the request",
             backend=self.failures.backend,
             code="content_filter",
             request_id=self.failures.request_id,

@@ -56,7 +56,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         profile = self.server_profile()
         url = self.configured_url() or profile.url
         if not url:
-            raise ConfigError(f"backend {self.backend} needs an address: set base_url, as in http://127.0.0.1:8000/v1")
+            raise ConfigError(f"backend {self.backend} needs a URL: set base_url, as in http://127.0.0.1:8000/v1")
         key = self.find_key(url, profile.key_rule, needed=bool(profile.key))
         headers = {"authorization": f"Bearer {key.value}"} if key.value else {}
         return ChatServer(url + PATH, headers, key, self.dialect(profile))

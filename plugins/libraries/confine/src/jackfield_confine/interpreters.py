@@ -50,7 +50,7 @@ def this_python() -> str:
     inside = (os.path.join(prefix, "bin", name) for prefix in (sys.prefix, sys.base_prefix) for name in names)  # noqa: PTH118
     path = next(filter(os.path.exists, inside), None)
     if path is None:
-        raise SandboxError("this program has no Python interpreter of its own: name one in the setting 'python'")
+        raise SandboxError("this program has no Python interpreter of its own: set 'python' to the path of one")
     return path
 
 
@@ -76,7 +76,7 @@ def _absolute(named: str) -> str:
         return os.path.abspath(expanded)  # noqa: PTH100
     path = which(expanded)
     if path is None:
-        raise SandboxError(f"no interpreter {named!r} on the PATH: name its path in the setting 'python'")
+        raise SandboxError(f"interpreter {named!r} is not on the PATH: set 'python' to its path")
     return os.path.abspath(path)  # noqa: PTH100
 
 
@@ -91,7 +91,7 @@ def _ask(path: str) -> Interpreter:
         problem = f"{path} cannot be started: {error.strerror}"
         raise SandboxError(f"the interpreter {problem}; check the setting 'python'") from error
     except subprocess.TimeoutExpired:
-        raise SandboxError(f"the interpreter {path} did not answer in {_ANSWERS_S} s") from None
+        raise SandboxError(f"the interpreter {path} did not respond within {_ANSWERS_S} s") from None
     answer = done.stdout.splitlines()
     if len(answer) != 3 or not os.path.isabs(answer[0]):  # noqa: PTH117
         raise SandboxError(f"{path} is not a Python interpreter: {done.stderr.strip() or done.stdout.strip():.200}")

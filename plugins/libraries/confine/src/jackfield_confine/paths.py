@@ -82,6 +82,6 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
         handle = os.open(path.name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        raise OSError(errno.EINVAL, "not a regular file")
     with os.fdopen(handle, "rb") as file:
         yield file

@@ -173,7 +173,7 @@ def probe_protection(sandbox: ProgramSandbox) -> frozenset[Risk]:
         except OSError as error:
             raise SandboxError(str(error)) from error
         except subprocess.TimeoutExpired:
-            raise SandboxError(f"a program did not end within {_PROBE_S} s") from None
+            raise SandboxError(f"a test program did not exit within {_PROBE_S} s") from None
         reached = _has_datagram(udp)
     said = done.stdout.split()
     if said[:1] != ["started"] or ("done" not in said and done.returncode != _KILLED):

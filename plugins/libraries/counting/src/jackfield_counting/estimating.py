@@ -28,7 +28,7 @@ _LONG_RUN_WEIGHT = 25  # an eighth of a token for each sign in a run of nine or 
 
 _SEGMENT = 4096  # characters; larger integers leave the processor's cache
 _MAX_STAND_INS = 50_000
-_NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
+_NO_IDS = "an estimate has no token ids: use a tokenizer with a vocabulary, such as the one in jackfield-tiktoken"
 
 _LEARN_FROM_TOKENS = 200
 _MIN_FACTOR = 0.5  # a count beyond these factors measures more than the texts

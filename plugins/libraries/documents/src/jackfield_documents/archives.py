@@ -59,11 +59,11 @@ class Archive:
         self._data = data
         _check_kind(data, source)
         if data.count(_ENTRY) > 2 * max_entries:  # `ZipFile` would create an object for each
-            raise DocParserError(f"{source} cannot be read: it holds more than {max_entries} files")
+            raise DocParserError(f"{source} cannot be read: it contains more than {max_entries} files")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _FAULTS as error:
-            raise DocParserError(f"{source} is damaged or cut off: copy or download it again") from error
+            raise DocParserError(f"{source} is corrupted or truncated: copy or download it again") from error
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
         self._sizes = {name: entry.file_size for name, entry in self._entries.items()}
         self._check_entries(len(data), max_unpacked, max_ratio, max_entries)
@@ -81,11 +81,11 @@ class Archive:
         """
         entry = self._entries.get(name)
         if entry is None:
-            raise DocParserError(f"{self._source} is damaged: {name[:100]!r} is missing")
+            raise DocParserError(f"{self._source} is corrupted: {name[:100]!r} is missing")
         try:
             return self._unpack(entry)
         except _FAULTS as error:
-            raise DocParserError(f"{self._source} is damaged: {name[:100]!r} in it cannot be unpacked") from error
+            raise DocParserError(f"{self._source} is corrupted: {name[:100]!r} in it cannot be decompressed") from error
 
     def _unpack(self, entry: zipfile.ZipInfo) -> bytes:
         """Unpack an entry three times as fast as `zipfile`, which matters for books with hundreds of small files."""
@@ -105,16 +105,17 @@ class Archive:
     def _check_entries(self, size: int, max_unpacked: int, max_ratio: int, max_entries: int) -> None:
         entries = self._zip.infolist()
         if len(entries) > max_entries:
-            raise DocParserError(f"{self._source} cannot be read: it holds more than {max_entries} files")
+            raise DocParserError(f"{self._source} cannot be read: it contains more than {max_entries} files")
         if any(entry.flag_bits & 1 for entry in entries):
             raise DocParserError(f"{self._source} is encrypted: save it without a password")
         if any(entry.compress_type not in _METHODS for entry in entries):
-            raise DocParserError(f"{self._source} cannot be read: it uses a compression method unknown in documents")
+            raise DocParserError(f"{self._source} cannot be read: unsupported compression method")
         unpacked = sum(entry.file_size for entry in entries)
         # Declared sizes are enough: `_unpack` stops there, whatever an entry contains.
         if unpacked > min(max_unpacked, max(_ALWAYS_ALLOWED_BYTES, max_ratio * size)):
             raise DocParserError(
-                f"{self._source} cannot be read: unpacked it has {unpacked / 2**20:.0f} MiB, more than a document needs"
+                f"{self._source} cannot be read: it decompresses to "
+                f"{unpacked / 2**20:.0f} MiB, which is too large for a document"
             )
 
 
@@ -124,6 +125,8 @@ def _check_kind(data: bytes, source: str) -> None:
     if data.startswith(_OLE):
         if _ENCRYPTED_PACKAGE in data:
             raise DocParserError(f"{source} is encrypted: save it without a password")
-        raise DocParserError(f"{source} is a file of Office before 2007 with a newer extension: rename it")
+        raise DocParserError(f"{source} is in the format of Office before 2007, despite its extension: rename it")
     if not data.startswith(b"PK"):
-        raise DocParserError(f"{source} is not what its name says: its extension may be wrong, or it is damaged")
+        raise DocParserError(
+            f"{source} does not match its extension: the extension may be wrong, or the file corrupted"
+        )

@@ -52,8 +52,8 @@ def decode(data: bytes, *, source: str) -> Decoded:
     """
     if data.startswith(_PDF):
         raise DocParserError(f"{source} is a PDF file, not text: rename it to .pdf")
-    binary = f"{source} contains binary data, not text: its name may have the wrong extension"
-    unknown = f"{source} cannot be read: its encoding is unknown. Save it as UTF-8"
+    binary = f"{source} contains binary data, not text: its extension may be wrong"
+    unknown = f"{source} cannot be read: unknown encoding. Save the file as UTF-8"
     encoding = _detect(data)
     if encoding is None:
         raise DocParserError(binary if b"\0" in data else unknown)
@@ -65,7 +65,7 @@ def decode(data: bytes, *, source: str) -> Decoded:
     if len(_CONTROL.findall(text)) > len(text) // 100:
         raise DocParserError(binary)
     if not text.strip():
-        raise DocParserError(f"{source} is empty: it contains only white space")
+        raise DocParserError(f"{source} is empty or contains only whitespace")
     return Decoded(text.replace("\0", ""), encoding)
 
 

@@ -307,12 +307,12 @@ class DocumentReader:
         name, row = _name(path), self._row_for(path, data)
         spec = self._plugins.spec_of(row, ParserSpec)
         if not spec.draws_pages or not can_start_processes():
-            raise DocParserError(f"{name} has no pages that can be drawn")
+            raise DocParserError(f"{name} has no pages that can be rendered")
         job = ParseJob(_describe(row), spec.target, self._cfg_of(row), spec.secrets, name, draw=draw)
         try:
             return draw_in_subprocess(job, data, self._limits, stop)
         except ParserUnavailableError as error:
-            raise DocParserError(f"{name} cannot be drawn: the parser {_describe(row)} fails ({error})") from error
+            raise DocParserError(f"{name} cannot be rendered: parser {_describe(row)} failed ({error})") from error
 
     def _open_part(self, path: str, part: str, stop: StopSignal) -> tuple[str, bytes]:
         """Return the name and bytes of an embedded file, or of the file itself if `part` is ''."""
@@ -321,7 +321,7 @@ class DocumentReader:
         for depth, name in enumerate(names):
             inside = self._files_in(path, data, stop) if depth < MAX_DEPTH else {}
             if name not in inside:
-                raise DocParserError(f"{_name(path)} has no file {shown_path(name)}")
+                raise DocParserError(f"{_name(path)} contains no file {shown_path(name)}")
             path, data = inside[name].name, inside[name].data
         return path, data
 
@@ -348,7 +348,7 @@ class DocumentReader:
             job = ParseJob(_describe(row), target, settings, (), name)
             return parse_in_subprocess(job, data, self._limits, stop).parts[:most]
         except ParserUnavailableError as error:
-            raise DocParserError(f"{name} cannot be read: its pictures cannot be loaded ({error})") from error
+            raise DocParserError(f"{name} cannot be read: its images cannot be loaded ({error})") from error
 
     def _key_of_page(self, page: Page) -> _Key:
         head = page.data[:_HEAD_BYTES]
@@ -422,7 +422,7 @@ class DocumentReader:
         except Exception as error:
             # A third-party library may raise anything on a damaged file; the other files must still be read.
             raise DocParserError(
-                f"{name} cannot be read: the parser {_describe(row)} failed ({type(error).__name__})"
+                f"{name} cannot be read: parser {_describe(row)} failed ({type(error).__name__})"
             ) from error
 
     def _parse_in_subprocess(self, key: _Key, spec: ParserSpec, data: bytes, name: str, stop: StopSignal) -> Document:
@@ -433,8 +433,8 @@ class DocumentReader:
         except ParserUnavailableError as error:
             self._parser(row)  # raises the actual error, unless the parser only fails in a subprocess
             raise DocParserError(
-                f"{name} cannot be read: the parser {_describe(row)} loads in this process but not in a subprocess "
-                f"({error}): its settings must be JSON, and its module importable from sys.path"
+                f"{name} cannot be read: parser {_describe(row)} loads in this process but not in a subprocess "
+                f"({error}). Its settings must be JSON-serializable, and its module importable from sys.path"
             ) from error
 
     def _parser(self, row: Row) -> Parser:
@@ -488,7 +488,7 @@ class DocumentReader:
         suffix = _suffix(path)
         readable = ", ".join(sorted({extension for _, spec in specs for extension in spec.extensions})) or "nothing"
         install = install_hint("parser", parser_of_extension(suffix) or "")
-        kind = f"'.{suffix}' files" if suffix else "files of its kind"
+        kind = f"'.{suffix}' files" if suffix else "files of this type"
         return (
             f"{_name(path)} cannot be read: no parser for {kind} is installed; "
             f"installed parsers read: {readable}{self._list_unavailable(specs)}{install}"
@@ -562,7 +562,7 @@ def file_signature(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)  # noqa: PTH116 - a name with NUL is a ValueError here, and a path object hides it
     except FileNotFoundError:
-        raise DocParserError(f"{name} does not exist: check its name") from None
+        raise DocParserError(f"{name} does not exist: check the name") from None
     except (OSError, ValueError) as error:
         raise DocParserError(f"{name} cannot be opened: {_reason(error)}") from error
     _check_regular_file(status, name)
@@ -571,9 +571,9 @@ def file_signature(path: str) -> tuple[int, ...]:
 
 def _check_regular_file(status: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise DocParserError(f"{name} is a folder: name the files in it")
+        raise DocParserError(f"{name} is a folder: specify the files in it")
     if not stat.S_ISREG(status.st_mode):
-        raise DocParserError(f"{name} is not a regular file: copy its content into one")
+        raise DocParserError(f"{name} is not a regular file: copy its content into a regular file")
 
 
 def is_settled(signature: tuple[int, ...]) -> bool:

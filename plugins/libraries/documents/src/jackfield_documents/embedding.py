@@ -90,7 +90,7 @@ class ChunkEmbedder:
                 name, colon, model = self._name.partition(":")
                 if not colon or not model:
                     raise ConfigError(
-                        f"embedding_model {self._name!r}: name the embedder and its model, "
+                        f"embedding_model {self._name!r}: specify the embedder and its model, "
                         f"as in openai:text-embedding-3-small"
                     )
                 settings = {"model": model, **self._settings}
@@ -105,11 +105,11 @@ class ChunkEmbedder:
 def _fault_of(vectors: Sequence[Vector], count: int) -> str:
     """Return the reason why the vectors are unusable, or '' if they are valid."""
     if len(vectors) != count:
-        return f"{len(vectors)} vectors came for {count} texts"
+        return f"received {len(vectors)} vectors for {count} texts"
     lengths = {len(vector) for vector in vectors}
     if len(lengths) > 1 or 0 in lengths:
-        return "vectors of different lengths came, or empty ones"
+        return "received vectors that are empty or differ in length"
     for vector in vectors:
         if not all(abs(number) <= _MAX_FLOAT32 for number in vector):  # false for NaN as well
-            return "a vector has a number that is not finite"
+            return "a vector contains a number that is not finite"
     return ""

@@ -91,7 +91,8 @@ def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = M
                 files[path] = None
             if len(files) > most:
                 raise ConfigError(
-                    f"{shown_path(name)!r} contains more than {most:,} files: name a smaller folder, or some files"
+                    f"{shown_path(name)!r} contains more than {most:,} files: "
+                    "specify a smaller folder, or individual files"
                 )
         if is_missing:
             missing.append(name)
@@ -123,11 +124,11 @@ def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
         if extension in extensions:
             return ""
         if not extension:
-            return "its name has no extension"
+            return "no file extension"
         media_type = mimetypes.guess_type(path)[0] or ""
         if media_type in media_types or (media_type.startswith("text/") and "text/plain" in media_types):
             return ""
-        return f"no installed package reads .{shown_path(extension)} files"
+        return f"no installed package can read .{shown_path(extension)} files"
 
     return why_not
 

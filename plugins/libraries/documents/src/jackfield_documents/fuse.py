@@ -119,5 +119,5 @@ def score_as_json(score: float) -> float | str:
 def _weight_of(name: str, weights: Mapping[str, float] | None) -> float:
     weight = (weights or {}).get(name, 1.0)
     if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"the weight of {name!r} must be a finite number of at least 0, got {weight}")
+        raise ValueError(f"the weight of {name!r} must be finite and at least 0, got {weight}")
     return weight

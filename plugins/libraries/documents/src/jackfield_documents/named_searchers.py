@@ -27,9 +27,9 @@ def searchers_by_name(entries: Iterable[str | Mapping[str, Any]]) -> dict[str, S
         settings = {"name": entry} if isinstance(entry, str) else dict(entry)
         name = settings.pop("name", None)
         if not (isinstance(name, str) and name):
-            raise ValueError("a searcher given as a dict needs 'name', besides its settings")
+            raise ValueError("a searcher given as a dict requires 'name' besides its settings")
         if name in searchers:
-            raise ValueError(f"{name!r} is named twice: leave one out")
+            raise ValueError(f"{name!r} is listed twice: remove one")
         searchers[name] = SettingsDict(settings)
     return searchers
 
@@ -43,11 +43,11 @@ def check_weights(weights: Mapping[str, float], searchers: Iterable[str]) -> Non
     asked = list(searchers)
     for name, weight in weights.items():
         if name not in asked:
-            raise ValueError(f"{name!r} is not among the searchers: {', '.join(asked)}")
+            raise ValueError(f"unknown searcher {name!r}; available: {', '.join(asked)}")
         if not (math.isfinite(weight) and weight >= 0):
-            raise ValueError(f"the weight of {name!r} must be a finite number of at least 0")
+            raise ValueError(f"the weight of {name!r} must be finite and at least 0")
     if not any(weights.get(name, 1) for name in asked):
-        raise ValueError("every searcher has the weight 0, so nothing is searched: raise one")
+        raise ValueError("every searcher has weight 0, so nothing is searched: increase at least one weight")
 
 
 def weights_of(weights: Mapping[str, float], searchers: Iterable[str]) -> dict[str, float]:

@@ -9,9 +9,7 @@ from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.tools import Workspace
 
 
-def file_meant(
-    name: str, files: Sequence[str], workspace: Workspace, *, if_several: str = "name it by its whole path"
-) -> str:
+def file_meant(name: str, files: Sequence[str], workspace: Workspace, *, if_several: str = "use the full path") -> str:
     """Return the path of the file that a model refers to.
 
     Args:
@@ -29,7 +27,7 @@ def file_meant(
     outer = name.partition(PART_SEPARATOR)[0]  # results may name files inside others
     matches = [file for file in files if basename_of(file) in (name, outer)]
     if len(matches) > 1:
-        raise ToolArgumentError(f"{name!r} is the name of {len(matches)} documents: {if_several}")
+        raise ToolArgumentError(f"{len(matches)} documents are named {name!r}: {if_several}")
     if matches:
         return matches[0]
     try:
@@ -39,4 +37,4 @@ def file_meant(
     except (ToolArgumentError, OSError):
         pass  # outside the workspace, or too long: report it like a missing file
     known = ", ".join(dict.fromkeys(basename_of(file) for file in files)) or "none"
-    raise ToolArgumentError(f"there is no document {name!r} in this conversation; available: {known}")
+    raise ToolArgumentError(f"no document named {name!r} in this conversation; available: {known}")

@@ -259,7 +259,7 @@ class _Process:
                 read_frame(self._stdout, most=0)
         except (OSError, EOFError, OverflowError) as error:
             self.end()
-            raise _start_error(f"it ended with {self._popen.returncode}") from error
+            raise _start_error(f"exit status {self._popen.returncode}") from error
 
     @property
     def _stdin(self) -> BinaryIO:
@@ -297,9 +297,9 @@ class _Process:
         except (OSError, EOFError) as error:
             raise self._explain_exit(job.source, limits) from error
         except OverflowError as error:
-            raise _limit_error(job.source, f"its text takes more than {limits.answer_bytes / 2**20:.0f} MiB") from error
+            raise _limit_error(job.source, f"its text is larger than {limits.answer_bytes / 2**20:.0f} MiB") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise DocParserError(f"{job.source} cannot be read: the parser's answer is not valid") from error
+            raise DocParserError(f"{job.source} cannot be read: the parser returned invalid output") from error
         self._is_spent = isinstance(answer, _CrashError)
         if isinstance(answer, Document | PageImage):
             return answer
@@ -334,9 +334,9 @@ class _Process:
                     return DocParserError(message)
                 case {"failed": "MemoryError"}:
                     size = f"{limits.memory_bytes / 2**20:.0f} MiB"
-                    return _limit_error(job.source, f"parsing it takes more than {size} of memory")
+                    return _limit_error(job.source, f"parsing requires more than {size} of memory")
                 case {"failed": str(error)}:
-                    return DocParserError(f"{job.source} cannot be read: the parser {job.name} failed ({error})")
+                    return DocParserError(f"{job.source} cannot be read: parser {job.name} failed ({error})")
                 case {"unavailable": str(reason)}:
                     return ParserUnavailableError(reason)
                 case _:
@@ -364,13 +364,13 @@ class _Process:
             return DocParserError(f"{source} cannot be read: its parser closed its output but kept running")
         code = self._popen.returncode
         if self._timed_out:
-            return _limit_error(source, f"parsing it takes more than {limits.wall_s:.0f} s")
+            return _limit_error(source, f"parsing took longer than {limits.wall_s:.0f} s")
         if code == 0:
             return _IdleExitError()
         if code == -_SIGXCPU:
-            return _limit_error(source, f"parsing it takes more than {limits.cpu_s:.0f} s of processor time")
+            return _limit_error(source, f"parsing used more than {limits.cpu_s:.0f} s of CPU time")
         return _limit_error(
-            source, f"its parser crashed ({code}), or needs more than {limits.memory_bytes / 2**20:.0f} MiB of memory"
+            source, f"its parser crashed ({code}), or needed more than {limits.memory_bytes / 2**20:.0f} MiB of memory"
         )
 
 
@@ -424,7 +424,7 @@ def _parse_box(box: object) -> tuple[float, float, float, float]:
 
 
 def _limit_error(source: str, cause: str) -> DocParserError:
-    return _CrashError(f"{source} cannot be read: {cause}. It may be damaged: save it again, or split it")
+    return _CrashError(f"{source} cannot be read: {cause}. The file may be corrupted: save it again, or split it")
 
 
 def _start_error(cause: str) -> DocParserError:

@@ -64,7 +64,7 @@ class PartBudget:
             self._use.files += 1
             self._use.size_bytes += len(part.data)
         if self.depth > MAX_DEPTH:
-            reason = f"it is nested more than {MAX_DEPTH} levels deep"
+            reason = f"nested more than {MAX_DEPTH} levels deep"
         elif self._use.files > MAX_FILES:
             reason = f"only the first {MAX_FILES:,} files are read"
         elif self._use.size_bytes > MAX_BYTES:
@@ -174,7 +174,7 @@ def _with_pages(document: Document, read: Callable[[Part], Document], budget: Pa
 
 def _no_text_error(name: str, errors: Sequence[DocParserError]) -> DocParserError:
     if isinstance(errors[0], NoParserError):
-        count = "its page is a picture" if len(errors) == 1 else f"{len(errors)} pages are pictures"
+        count = "its only page is an image" if len(errors) == 1 else f"{len(errors)} pages are images"
         install = install_hint("parser", "ocr")
         return DocParserError(f"{name} has no text layer: {count}, and no parser with OCR is installed{install}")
     return errors[0]

@@ -87,41 +87,41 @@ class RAGConfig(ChunkSizeConfig):
         default=None,
         description="Searcher that reranks the results: its name, or a dict of `name` and settings",
     )
-    max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
-    parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; alias `chunk_size`")
+    max_ref_token: int = Field(default=20_000, ge=1, description="Maximum number of document tokens in one request")
+    parser_page_size: int = Field(default=500, ge=1, description="Chunk size; alias `chunk_size`")
     chunk_overlap: int = Field(default=150, ge=0, description="Characters repeated at the start of the next chunk")
     top_k: int | None = Field(default=None, ge=1, description="The most passages")
     neighbours: int = Field(
-        default=0, ge=0, le=20, description="How many chunks before and after each found one are shown as well"
+        default=0, ge=0, le=20, description="Number of neighbouring chunks to show before and after each hit"
     )
     whole_sections: bool = Field(
         default=False, description="Show the whole section in which a chunk was found, within max_ref_token"
     )
-    score_threshold: float | None = Field(default=None, description="The lowest score of a passage")
+    score_threshold: float | None = Field(default=None, description="Minimum score of a passage")
     where: dict[str, Any] | None = Field(
         default=None,
-        description="Filter of the documents: {'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob']}",
+        description="Filter for documents: {'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob']}",
     )
     metadata: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
-        description="Values for filters that files get, by a pattern of their path: {'reports/*': {'team': 'sales'}}",
+        description="Metadata for filters, by path pattern: {'reports/*': {'team': 'sales'}}",
     )
     embedding_model: str | None = Field(
         default=None,
         description="Embedding model; search then uses words and vectors, unless retrieval_type is 'vector'",
     )
     embedder_settings: ComponentSettings | None = Field(
-        default=None, description="Settings of its embedder, such as base_url; likewise"
+        default=None, description="Settings for its embedder, such as base_url; likewise"
     )
     index_path: PathText | None = Field(default=None, description="Path of the vector index; likewise")
     parsers: dict[str, ComponentSettings] = Field(
-        default_factory=dict, description="Settings of parsers by name: {'pdf': {'password': …}}"
+        default_factory=dict, description="Parser settings by name: {'pdf': {'password': …}}"
     )
     parser_for: dict[str, str] = Field(
         default_factory=dict, description="Parsers by file extension: {'htm': 'acme-html/html'}"
     )
     fetch_cfg: ComponentSettings = Field(
-        default_factory=dict, description="Settings of jackfield-fetch for URLs, such as `allow`"
+        default_factory=dict, description="Settings for jackfield-fetch, such as `allow`"
     )
 
     @field_validator("rag_keygen_strategy", mode="before")
@@ -148,7 +148,7 @@ class RAGConfig(ChunkSizeConfig):
         for name, settings in searchers_by_name(searchers).items():
             if name.rpartition("/")[2] == _HYBRID and not settings.get("searchers"):
                 raise ValueError(
-                    f"{_HYBRID!r} fuses other searchers: name those instead, as in {[_KEYWORD, _VECTOR]}, or write "
+                    f"{_HYBRID!r} fuses other searchers: list those instead, as in {[_KEYWORD, _VECTOR]}, or use "
                     f"{{'name': {_HYBRID!r}, 'searchers': [...]}} or retrieval_type 'hybrid'"
                 )
         return searchers
@@ -160,7 +160,7 @@ class RAGConfig(ChunkSizeConfig):
             searchers_by_name([rerank])
             for name in ("searcher", "searcher_settings"):
                 if name in rerank:
-                    raise ValueError(f"leave {name!r} out: rerank reorders the hits of the other searchers")
+                    raise ValueError(f"remove {name!r}: rerank reorders the results of the other searchers")
         return rerank
 
     @field_validator("parser_for")
@@ -192,8 +192,8 @@ class RAGConfig(ChunkSizeConfig):
         for name in self._vector_settings:
             if self.retrieval_type not in ("vector", "hybrid") and not (may_have_model and name == "index_path"):
                 raise ValueError(
-                    f"{name} requires vector search: set embedding_model, and leave retrieval_type and rag_searchers "
-                    f"out; or write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
+                    f"{name} requires vector search: set embedding_model, and remove retrieval_type and rag_searchers, "
+                    f"or set it next to the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
                 )
         return self
 
@@ -309,7 +309,9 @@ def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
         return "pip install jackfield-vector-search"
     if models:
         return f"set embedding_model to one of the included models: {list_names(models)}"
-    return "set embedding_model, or install one with its embedder: pip install jackfield-multilingual-embedder"
+    return (
+        "set embedding_model, or install an embedder that includes a model: pip install jackfield-multilingual-embedder"
+    )
 
 
 def _as_value_error(check: Callable[[], object]) -> None:

@@ -63,10 +63,10 @@ async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]
     if failures and not answers:
         (_, first), *others = failures.items()
         for name, error in others:
-            first.add_note(f"{name} failed as well: {error}")
+            first.add_note(f"{name} also failed: {error}")
         raise first
     for name, error in failures.items():
-        note_failure(f"{name} failed and was left out: {error}")
+        note_failure(f"{name} failed and was skipped: {error}")
     return answers
 
 

@@ -110,7 +110,7 @@ class Pages:
             except ModuleNotFoundError as error:
                 if error.name != "jackfield_fetch":
                     raise
-                raise DocParserError("no package here fetches URLs: pip install jackfield-fetch") from None
+                raise DocParserError("no installed package fetches URLs: pip install jackfield-fetch") from None
             self._lazy_fetcher = Fetcher(self._settings)
         return self._lazy_fetcher
 

@@ -90,11 +90,11 @@ class Fetcher:
             async with asyncio.timeout(seconds):
                 return await self._followed(url, known, check)
         except TimeoutError:
-            raise FetchError(f"{shown(url)} was not there after {seconds:g} seconds: try again later") from None
+            raise FetchError(f"{shown(url)} did not arrive within {seconds:g} seconds: try again later") from None
         except httpcore2.TimeoutException as error:
-            raise FetchError(f"{shown(url)} cannot be fetched: its server does not answer") from error
+            raise FetchError(f"{shown(url)} cannot be fetched: the server does not respond") from error
         except httpcore2.ProtocolError as error:
-            raise FetchError(f"{shown(url)} cannot be fetched: its server does not speak HTTP") from error
+            raise FetchError(f"{shown(url)} cannot be fetched: the server does not speak HTTP") from error
         except (httpcore2.NetworkError, OSError) as error:
             raise FetchError(f"{shown(url)} cannot be fetched: {_reason(error)}") from error
 
@@ -110,7 +110,9 @@ class Fetcher:
                 return found
             _target(found)
             if urlsplit(here).scheme == "https" and urlsplit(found).scheme == "http":
-                raise FetchError(f"{shown(url)} leads from https to http: fetch {shown(found)} itself, if you trust it")
+                raise FetchError(
+                    f"{shown(url)} redirects from https to http: fetch {shown(found)} directly if you trust it"
+                )
             here = found
         raise FetchError(f"{shown(url)} redirects more than {self.config.max_redirects} times")
 
@@ -130,7 +132,8 @@ class Fetcher:
                 return known
             if answer.status != 200:
                 raise FetchError(
-                    f"{shown(url)} cannot be fetched: its server answered HTTP {answer.status}", code=str(answer.status)
+                    f"{shown(url)} cannot be fetched: the server responded with HTTP {answer.status}",
+                    code=str(answer.status),
                 )
             return _fetched(url, headers, await self._body(url, headers, answer.aiter_stream()))
 
@@ -158,9 +161,9 @@ class Fetcher:
                     if len(part) == UNPACKED_AT_ONCE:
                         await asyncio.sleep(0)  # decompression holds the GIL, so other tasks get a turn
             except zlib.error as error:
-                raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
+                raise FetchError(f"{shown(url)} cannot be fetched: the data is corrupted ({error})") from error
         if not unpack.may_end:
-            raise FetchError(f"{shown(url)} cannot be fetched: it is cut short")
+            raise FetchError(f"{shown(url)} cannot be fetched: the response is truncated")
         return bytes(body)
 
 
@@ -175,7 +178,7 @@ def _redirect(url: str, location: str) -> str:
     try:
         return urljoin(url, location[: MAX_URL_CHARS + 1])
     except ValueError:
-        raise FetchError(f"{shown(url)} cannot be fetched: it leads to an address that cannot be read") from None
+        raise FetchError(f"{shown(url)} cannot be fetched: it redirects to an invalid URL") from None
 
 
 def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -225,7 +228,7 @@ class _Gzip:
             if self._member.eof:
                 self._members += 1
                 if self._members > _MAX_MEMBERS:
-                    raise zlib.error(f"it has more than {_MAX_MEMBERS:,} members")
+                    raise zlib.error(f"more than {_MAX_MEMBERS:,} gzip members")
                 self._member = zlib.decompressobj(_GZIP)
             yield self._member.decompress(piece, UNPACKED_AT_ONCE)
             piece = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
@@ -234,7 +237,7 @@ class _Gzip:
 def _unpacker(url: str, headers: Mapping[str, str]) -> _Unpacking:
     coding = headers.get("content-encoding", "").strip().lower()
     if coding not in ("gzip", "x-gzip", "identity", ""):
-        raise FetchError(f"{shown(url)} cannot be fetched: it is packed as {coding[:20]!r}, not as asked for")
+        raise FetchError(f"{shown(url)} cannot be fetched: unrequested content encoding {coding[:20]!r}")
     return _Gzip() if coding.endswith("gzip") else _NotPacked()
 
 
@@ -290,7 +293,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
             FetchError: One of the host's addresses is not allowed. A hostile name server may have listed it to redirect
                 the request.
         """
-        failure: Exception = OSError("it has no address")
+        failure: Exception = OSError("the host name has no address")
         for address in await self._addresses(host.strip("[]"), port):
             try:
                 stream = await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
@@ -303,12 +306,12 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise FetchError(f"{self._url} cannot be fetched: there is no server of that name") from error
+            raise FetchError(f"{self._url} cannot be fetched: unknown host") from error
         addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
         if not all(self._config.allows(host, address_of(one)) for one in addresses):
             raise FetchError(
-                f"{self._url} cannot be fetched: its server is in a private network; whoever runs this can name it in "
-                f"the setting 'allow' of fetching"
+                f"{self._url} cannot be fetched: the server is in a private network; the operator can add it to "
+                f"the fetch setting 'allow'"
             )
         return addresses
 
@@ -371,6 +374,6 @@ def _reason(error: Exception) -> str:
 
 _REASONS: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
     (lambda error: isinstance(error, ConnectionRefusedError), "nothing listens there"),
-    (lambda error: "certificate" in str(error).lower(), "the certificate of its server is not valid"),
-    (lambda error: "ssl" in type(error).__module__, "its server does not speak TLS as we do"),
+    (lambda error: "certificate" in str(error).lower(), "the server's certificate is not valid"),
+    (lambda error: "ssl" in type(error).__module__, "the server supports no common TLS version or cipher"),
 )

@@ -60,7 +60,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
         content, name = fetched.content, shown(address)
     # The media type stated by a server or URI proves nothing.
     if not media_type_of(content[:16]).startswith("image/"):
-        raise ToolServiceError(f"{name} is not an image of a known format")
+        raise ToolServiceError(f"{name} is not an image in a known format")
     return content
 
 

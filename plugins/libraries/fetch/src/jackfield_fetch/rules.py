@@ -24,11 +24,13 @@ class FetchConfig(Config):
 
     allow: tuple[str, ...] = Field(
         default=(),
-        description="Servers that may be contacted at private addresses: host names, addresses, networks",
+        description="Servers that may be contacted at private addresses: host names, IP addresses, networks",
     )
-    max_bytes: int = Field(default=20 * 2**20, ge=1, description="The largest body, in bytes, after decompression")
-    timeout_s: float = Field(default=30.0, gt=0, description="Seconds for the whole fetch, redirects included")
-    max_redirects: int = Field(default=5, ge=0, description="Most redirects to follow")
+    max_bytes: int = Field(default=20 * 2**20, ge=1, description="Maximum body size in bytes, after decompression")
+    timeout_s: float = Field(
+        default=30.0, gt=0, description="Time limit of the whole fetch in seconds, including redirects"
+    )
+    max_redirects: int = Field(default=5, ge=0, description="Maximum number of redirects to follow")
     user_agent: str = Field(default="jackfield-fetch/0.1", min_length=1, description="User-Agent header of requests")
 
     @field_validator("allow")
@@ -37,7 +39,8 @@ class FetchConfig(Config):
         for name in names:
             if not (_HOST.fullmatch(name) or _is_network(name)):
                 raise ValueError(
-                    f"{name!r} is not a host, an address or a network: write intranet.example or 10.0.0.0/8"
+                    f"{name!r} is not a host, an IP address or a network: use a "
+                    "value such as intranet.example or 10.0.0.0/8"
                 )
         return names
 
@@ -45,7 +48,7 @@ class FetchConfig(Config):
     @classmethod
     def _fits_a_header(cls, text: str) -> str:
         if not (text.isascii() and text.isprintable()):
-            raise ValueError("a header holds printable ASCII only")
+            raise ValueError("a header may contain printable ASCII only")
         return text
 
     def allows(self, host: str, address: Address) -> bool:
@@ -71,12 +74,12 @@ def request_url(url: str) -> str:
         ValueError: The URL cannot be fetched. The message gives the reason, without quoting parts that may be secret.
     """
     if len(url) > MAX_URL_CHARS:
-        raise ValueError(f"its address has more than {MAX_URL_CHARS:,} characters")
+        raise ValueError(f"the URL is longer than {MAX_URL_CHARS:,} characters")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise ValueError("its address cannot be read") from None
+        raise ValueError("the URL is not valid") from None
     _check(parts, url)
     where = f"{parts.scheme}://{_in_ascii(host)}" + (f":{port}" if port is not None else "")
     query = f"?{quote(parts.query, safe=_KEPT + '?[]')}" if parts.query else ""
@@ -85,20 +88,22 @@ def request_url(url: str) -> str:
 
 def _check(parts: SplitResult, url: str) -> None:
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
+        raise ValueError(
+            f"only http and https URLs can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}"
+        )
     if not parts.hostname:
-        raise ValueError("it has no host name")
+        raise ValueError("the URL has no host name")
     if "@" in parts.netloc:
-        raise ValueError("it contains a user name or a password: leave them out")
+        raise ValueError("the URL contains a user name or a password: remove them")
     if "\\" in url or not url.isprintable():  # a space is; any other white space is not
-        raise ValueError("it contains a backslash or control characters: write them as %5C, %0A and so on")
+        raise ValueError("the URL contains a backslash or control characters: encode them as %5C, %0A and so on")
 
 
 def _in_ascii(host: str) -> str:
     try:
         return f"[{host}]" if ":" in host else host.encode("idna").decode()
     except UnicodeError:
-        raise ValueError("its host name is not valid") from None
+        raise ValueError("the host name is not valid") from None
 
 
 def shown(url: str) -> str:
@@ -107,7 +112,7 @@ def shown(url: str) -> str:
         parts = urlsplit(url[:MAX_URL_CHARS])
         where = parts.netloc.rpartition("@")[2]
     except ValueError:
-        return "a URL that cannot be read"
+        return "an invalid URL"
     text = f"{parts.scheme}://{where}{parts.path}" if where else url.partition("?")[0]
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 

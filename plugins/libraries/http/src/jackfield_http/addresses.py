@@ -69,7 +69,9 @@ def proxy_for(url: str) -> str | None:
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     if problem := _problem_of(proxy):
-        raise ConfigError(f"{kind.upper()}_PROXY names a proxy that {problem}, or put the server's host into NO_PROXY")
+        raise ConfigError(
+            f"{kind.upper()}_PROXY is set to a proxy that {problem}, or add the server's host to NO_PROXY"
+        )
     return proxy
 
 
@@ -87,7 +89,7 @@ def _problem_of(proxy: str) -> str:
         installed = importlib.util.find_spec("socksio") is not None
         problem = "" if installed else 'speaks SOCKS: pip install "jackfield-http[socks]"'
     else:
-        problem = "" if scheme in ("http", "https") else "is of an unsupported kind: use http://, https:// or socks5://"
+        problem = "" if scheme in ("http", "https") else "has an unsupported scheme: use http://, https:// or socks5://"
     if not problem and not has_server(proxy):
-        problem = "is not the address of a server: write http://host:port"
+        problem = "has no valid address: use http://host:port"
     return problem

@@ -85,8 +85,8 @@ class AnswerReader(ABC):
             yield from self._parse_all(self.events.end())
         yield from self.held_events()
         if not self.complete:
-            text = "the stream ended in the middle of the answer; try again"
-            raise self.failures.wrong(text if self._began else f"the server sent no answer: {self.advice}")
+            text = "the stream ended before the response was complete; try again"
+            raise self.failures.wrong(text if self._began else f"the server sent no response: {self.advice}")
         yield from self.last_events()
 
     @property

@@ -213,7 +213,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         try:
             return read_page(json_value(reply.body), url)
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise failures.unreadable(reply.body, advice="it has no list of models") from None
+            raise failures.unreadable(reply.body, advice="it provides no list of models") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Send one streaming request. A response that is a single JSON object is accepted as well."""

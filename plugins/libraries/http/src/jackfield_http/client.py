@@ -39,15 +39,15 @@ def check_url(url: str, *, setting: str = "base_url") -> str:
         ConfigError: The URL is invalid, or contains a user name. The message does not quote the URL.
     """
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
+        raise ConfigError(f"{setting} must start with http:// or https://, not {url.partition(':')[0]!r}")
     if not has_server(url) or "?" in url or "#" in url:
         if "?" in url or "#" in url:
-            fault = "leave out what follows '?' or '#'"
+            fault = "remove everything from '?' or '#' on"
         elif not (url.isascii() and url.isprintable() and " " not in url):
-            fault = "it has a space or a character that is not ASCII"
+            fault = "it contains a space or a non-ASCII character"
         else:
-            fault = "it needs a valid host, and a port of at most 65535"
-        raise ConfigError(f"{setting} is not the address of a server, such as http://127.0.0.1:8000/v1: {fault}")
+            fault = "it needs a valid host, and any port must be at most 65535"
+        raise ConfigError(f"{setting} is not a valid server URL, such as http://127.0.0.1:8000/v1: {fault}")
     if "@" in urlsplit(url).netloc:
         raise ConfigError(
             f"{setting} must not contain a user name or a password: set api_key, or a header in extra_headers"
@@ -78,7 +78,7 @@ class Reply:
         except ValueError as error:
             sent = quote_text(self.body[:1000].decode("utf-8", "replace"), key, 80)
             raise ModelResponseError(
-                f"{self.backend}: the server sent {sent!r}, which is not JSON: check its address",
+                f"{self.backend}: the server sent {sent!r}, which is not valid JSON: check the server's URL",
                 backend=self.backend,
                 status=self.status,
             ) from error
@@ -101,7 +101,7 @@ class HTTPClient:
 
     def __init__(self, url: str, *, backend: str) -> None:
         if not has_server(url):
-            raise ConfigError(f"{backend}: its URL is not the address of a server: it needs a valid host")
+            raise ConfigError(f"{backend}: the server URL has no valid host")
         parts = urlsplit(url)
         self.address = f"{parts.scheme}://{_host(parts)}"
         self._url = url
@@ -169,7 +169,7 @@ class HTTPClient:
         body = await response.read(limit=max_bytes + 1)
         if len(body) > max_bytes:
             raise ModelResponseError(
-                f"{self._backend}: {self.address} sent more than {max_bytes:,} bytes: ask for less at once",
+                f"{self._backend}: {self.address} sent more than {max_bytes:,} bytes: request less at once",
                 backend=self._backend,
                 status=response.status,
             )

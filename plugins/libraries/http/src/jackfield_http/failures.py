@@ -41,10 +41,10 @@ _STATUSES: dict[int, ErrorClass] = {
 }
 _ADVICE: Mapping[ErrorClass, str] = {
     ContextLengthError: "shorten the history, or set max_input_tokens",
-    ContentFilterError: "the provider's filter refused the content: change the content",
+    ContentFilterError: "the provider's filter rejected the content: change the content",
     ModelAuthError: "check the API key ({key}), its permissions, and the account's quota and balance",
     ModelNotFoundError: "check the model's name, and base_url",
-    RateLimitedError: "wait, or send less at once",
+    RateLimitedError: "wait, or send fewer requests at once",
     ModelOverloadedError: "the server failed: try again",
 }
 _NO_SECRETS = SentSecrets()
@@ -104,7 +104,7 @@ class Failures:
         """
         what = self._what(reason, code)
         if 300 <= status < 400:
-            what, advice = "the server redirects", "set base_url to where it is now"
+            what, advice = "the server redirects", "set base_url to its current location"
         elif self.key.withheld and error_class is ModelAuthError:
             advice = self.key.withheld
         return error_class(
@@ -133,7 +133,8 @@ class Failures:
             status: The status stated by the error in the response.
         """
         return error_class(
-            f"{self.backend}: error in the answer: {self._what(reason, code)} ({advice or self._advice(error_class)})",
+            f"{self.backend}: error in the response: "
+            f"{self._what(reason, code)} ({advice or self._advice(error_class)})",
             backend=self.backend,
             code=self._shown(code),
             status=status,
@@ -143,7 +144,7 @@ class Failures:
     def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
         """Return the error for data that does not belong to an answer."""
         sent = quote_text(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
-        return self.wrong(f"the server sent something that is not part of an answer: {sent!r}; {advice}")
+        return self.wrong(f"the server sent something that is not part of a response: {sent!r}; {advice}")
 
     def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
         """Return the error for an answer that breaks off or violates the protocol.
@@ -215,12 +216,12 @@ def translate_error(
             )
         case StreamTooLongError():
             translated = ModelResponseError(
-                f"{backend}: {address} sent {error}: ask for less at once, and check that it is the right server",
+                f"{backend}: {address} sent {error}: request less at once, and check that this is the right server",
                 backend=backend,
             )
         case httpcore2.ConnectError() | httpcore2.ConnectTimeout() | httpcore2.ProxyError():
             translated = ModelConnectionError(
-                f"{backend}: {address} cannot be reached ({_reason(error, secrets)}): check its address (base_url), "
+                f"{backend}: {address} cannot be reached ({_reason(error, secrets)}): check the URL (base_url), "
                 "the network, and that the server is running",
                 backend=backend,
             )

@@ -61,7 +61,7 @@ class FoundKey:
         if self.value:
             return self.value
         if self.withheld:
-            raise ConfigError(f"{needed_by} needs a key, and {self.withheld}")
+            raise ConfigError(f"{needed_by} needs a key, but {self.withheld}")
         raise MissingSecretError(self.variable, needed_by=needed_by)
 
 
@@ -85,8 +85,8 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
         return FoundKey(key_for_header(settings.secret(rule.variable), name=rule.variable), variable=rule.variable)
     alternative = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
     reason = (
-        f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
-        f"with it: set api_key beside the address{alternative}"
+        f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, a host that was not configured together "
+        f"with it: set api_key next to the URL{alternative}"
     )
     return FoundKey(withheld=reason, variable=rule.variable)
 
@@ -104,8 +104,8 @@ def key_for_header(key: str | None, *, name: str = "the key") -> str:
     """
     stripped = (key or "").strip()
     if not (stripped.isascii() and stripped.isprintable()):
-        fault = "a character that is not ASCII" if not stripped.isascii() else "a line break or control character"
-        raise ConfigError(f"{name} has {fault}, and no HTTP header can carry it: copy the key again")
+        fault = "a non-ASCII character" if not stripped.isascii() else "a line break or control character"
+        raise ConfigError(f"{name} contains {fault}, which no HTTP header can carry: copy the key again")
     return stripped
 
 

@@ -44,11 +44,11 @@ _MARKUP = re.compile(r"\s*(?:\ufeff\s*)?<")
 class ServiceConfig(Config):
     """A service's address, API key, timeout and retries."""
 
-    url: str | None = Field(default=None, description="The address of the service, if it is not the provider's own")
-    api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets")
+    url: str | None = Field(default=None, description="URL of the service, if it is not the provider's own")
+    api_key: SecretStr | None = Field(default=None, description="API key; better stored with the secrets")
     request_timeout: float = Field(default=20.0, gt=0, description="Time limit of one request in seconds")
     max_retries: int = Field(
-        default=2, ge=0, le=100, description="Most retries of a failed request, if a retry can help"
+        default=2, ge=0, le=100, description="Maximum retries of a failed request, if a retry can help"
     )
 
 
@@ -96,7 +96,7 @@ class JSONService:
 
     def __init__(self, name: str, place: Place, config: ServiceConfig, *, settings: Callable[[], Settings]) -> None:
         if config.api_key and not (place.header or place.parameter):
-            raise ConfigError(f"{name} takes no API key: leave api_key out")
+            raise ConfigError(f"{name} accepts no API key: remove api_key")
         self._name = name
         self._place = place
         self._config = config
@@ -141,7 +141,7 @@ class JSONService:
                     reply = await opened.exchange(post, extra={}, timeout_s=2 * seconds, max_bytes=MAX_BYTES)
             except TimeoutError:
                 raise ToolServiceError(
-                    f"{self._name}: there was no whole answer after {seconds:g} s: try again later"
+                    f"{self._name}: no complete response within {seconds:g} s: try again later"
                 ) from None
             return self._read(read, reply, opened.failures(self._name, reply.headers, extra={}))
 
@@ -159,12 +159,12 @@ class JSONService:
         except RefusalInAnswerError as error:
             raise failures.in_answer(ModelRequestError, str(error)) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            sent = "a page of HTML" if _is_markup(reply.body) else "something"
+            sent = "an HTML page" if _is_markup(reply.body) else "something"
             raise _final(failures, f"the server sent {sent} that is not this service's JSON: {_CHECK_URL}") from error
 
     def _refusal(self, reply: Reply, failures: Failures) -> ModelServiceError:
         if reply.status < 400:
-            what = "the server redirects" if reply.status >= 300 else "the server sent no answer"
+            what = "the server redirects" if reply.status >= 300 else "the server sent no response"
             return _final(failures, f"HTTP {reply.status}: {what}: {_CHECK_URL}")
         error_class = class_of_status(reply.status)
         refused = partial(failures.refused, error_class, _reason(reply.body), status=reply.status)
@@ -179,7 +179,7 @@ class JSONService:
         place, config = self._place, self._config
         url = configured_url(config.url, place.key, setting="url") or place.url
         if not url:
-            raise ToolServiceError(f"{self._name}: it needs an address: set url")
+            raise ToolServiceError(f"{self._name} needs a URL: set url")
         key = find_key(url, place.key, configured=config.api_key, settings=self._settings())
         if not place.open:
             key.or_missing(needed_by=self._name)

@@ -267,7 +267,7 @@ class TableBackend(HTTPBackend[Server]):
         body = self.body(request)
         for option, value in _options_of(request).items():
             if option not in self.options:
-                raise UnsupportedInputError(f"{self.backend} has no {option}: leave it out for this model")
+                raise UnsupportedInputError(f"{self.backend} does not support {option}: remove it for this model")
             _put(body, self.options[option], value)
         if "stop" in self.options and request.config.stop and request.config.send_stop:
             _put(body, self.options["stop"], list(request.config.stop))  # else Jackfield itself cuts the answer there

@@ -103,9 +103,7 @@ def _proxy(url: str) -> httpcore2.Proxy:
         proxy = httpx2.Proxy(url)
     except (ValueError, httpx2.InvalidURL):
         # Without the cause: it may show the password.
-        raise ConfigError(
-            "the proxy of the environment has a URL that cannot be read: write http://host:port"
-        ) from None
+        raise ConfigError("the proxy in the environment has an invalid URL: use http://host:port") from None
     raw = httpcore2.URL(
         scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path
     )
@@ -200,7 +198,7 @@ class Connections:
         except NoAnswerError as error:
             if not is_kept:
                 raise
-            _log.debug("a kept connection to %s has ended (%s): retrying on a new one", self._route.origin, error)
+            _log.debug("a reused connection to %s was closed (%s): retrying on a new one", self._route.origin, error)
             connection = self._factory.create_connection(self._route.origin)
             response = await connection.handle_async_request(request)
         return Answering(connection, response)
@@ -352,7 +350,7 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
                 # If a name has several addresses, a dead one costs a quarter of a second.
                 _, stream = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout("no connection was made in time") from error
+            raise httpcore2.ConnectTimeout("could not connect in time") from error
         except (OSError, ValueError, OverflowError) as error:  # the latter two for impossible names and ports
             raise httpcore2.ConnectError(str(error)) from error
         return stream
@@ -479,7 +477,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     def _nothing_more(self) -> bytes:
         if not self._heard:
-            raise NoAnswerError(str(self._error or "it ended without an answer")) from self._error
+            raise NoAnswerError(str(self._error or "it closed without a response")) from self._error
         if self._error is not None:
             raise httpcore2.ReadError(str(self._error)) from self._error
         return b""
@@ -492,7 +490,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             now = self._loop.time()
             if now > self._answer_by:
                 self._reader = None
-                raise httpcore2.ReadTimeout(f"did not finish its answer in {PATIENCE * timeout_s:g} s")
+                raise httpcore2.ReadTimeout(f"did not finish its response in {PATIENCE * timeout_s:g} s")
             self._silent_at = now + timeout_s
             # Never late: an alarm set for an earlier read notices that the deadline has moved. Setting one per read
             # would cost more than reading.

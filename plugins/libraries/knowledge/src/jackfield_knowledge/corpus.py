@@ -94,7 +94,7 @@ class KeptChunks(Sequence[Chunk]):
             return tuple(self[one] for one in range(*place.indices(len(self))))
         place = place + len(self) if place < 0 else place
         if not 0 <= place < len(self):
-            raise IndexError("the index has no chunk of this number")
+            raise IndexError("the index has no chunk with this number")
         number = bisect_right(self._ends, place)
         start = self._ends[number - 1] if number else 0
         document, metadata = self.documents[number]

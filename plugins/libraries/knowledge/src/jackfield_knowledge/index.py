@@ -154,7 +154,7 @@ class KnowledgeIndex:
         facts = self.facts()
         parsed = Where.parse(where)
         if not parsed.is_of_documents:
-            raise ConfigError("where: page and heading select parts of documents; name values of whole documents")
+            raise ConfigError("where: page and heading select parts of documents; use metadata of whole documents")
         rules = facts.metadata_rules
         documents = [(one, one.values(rules)) for one in self._store.documents(facts.generation)]
         parsed = parsed.check(kinds_in(values for _, values in documents))
@@ -185,13 +185,15 @@ class KnowledgeIndex:
         reasons = set()
         for parser, version, way in json.loads(facts.recipes):
             if installed.get(parser, version) != version:
-                reasons.add(f"{parser} {version} is {installed[parser]} now")
+                reasons.add(f"{parser} {version} is now {installed[parser]}")
             if way != cut:
-                reasons.add("texts are cut in another way now")
+                reasons.add("texts are now split differently")
         if not reasons:
             return ""
         name = shown_path(self.name)
-        return f"index {name!r} is outdated: {', '.join(sorted(reasons))}. Update it: jackfield index build {name}"
+        return (
+            f"index {name!r} is outdated: {', '.join(sorted(reasons))}. To update it, run: jackfield index build {name}"
+        )
 
     def fingerprint(self, why_not: WhyNot | None = None) -> str:
         """Return a text that changes with the files that the index's names match. No file is read.
@@ -351,7 +353,7 @@ class KnowledgeIndex:
             known = ", ".join(index_names()) or "none"
             name = shown_path(self.name)
             raise ConfigError(
-                f"there is no index {name!r}; available: {known}. Create it: jackfield index build {name} FILES"
+                f"no index named {name!r}; available: {known}. To create it, run: jackfield index build {name} FILES"
             )
 
 
@@ -439,7 +441,7 @@ class _Build:
             return False
         document = await self._reader.read(path)
         if document.content_hash != mark.content_hash:
-            raise DocParserError(f"{shown_path(basename_of(path))} changed while it was read: build again")
+            raise DocParserError(f"{shown_path(basename_of(path))} changed while it was being read: rebuild the index")
         chunks = await in_worker(chunk_document, document, size_tokens=self._size, overlap_chars=self._overlap)
         stated = stated_metadata(document)
         recipe = self._recipe(mark.of(document))
@@ -513,7 +515,7 @@ def _check_without_secrets(searchers: Mapping[str, Mapping[str, object]]) -> Non
             raise ConfigError(f"searcher {name!r}: its settings cannot be stored as JSON: {error}") from error
         if without_secrets(plain) != plain:
             raise ConfigError(
-                f"searcher {name!r}: an index does not keep secrets, and one is among these settings: leave it out, "
+                f"searcher {name!r}: an index must not store secrets, but these settings contain one: remove it, "
                 f"and set it as an environment variable, such as OPENAI_API_KEY"
             )
 
@@ -521,9 +523,7 @@ def _check_without_secrets(searchers: Mapping[str, Mapping[str, object]]) -> Non
 def _check_found(steps: Sequence[Step]) -> None:
     missing = expand([step.name for step in steps], most=MOST_FILES).missing
     if missing:
-        raise ConfigError(
-            f"there is no file or folder {', '.join(map(shown_path, missing))}, and no match if it is a pattern"
-        )
+        raise ConfigError(f"no such file or folder, and no match as a pattern: {', '.join(map(shown_path, missing))}")
 
 
 def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:

@@ -31,7 +31,7 @@ def index_folder(name: str) -> Path:
         return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{shown_path(name)!r} is not a valid name of an index: use ASCII letters, digits, '.', '-' and '_', "
+            f"{shown_path(name)!r} is not a valid index name: use ASCII letters, digits, '.', '-' and '_', "
             f"or a path with a slash, such as ./notes.index"
         )
     return data_folder() / name

@@ -62,7 +62,7 @@ class ChangedIndexError(JackfieldError):
     """The index has changed twice since it was opened. Open it again."""
 
     def __init__(self) -> None:
-        super().__init__("the index was changed twice since it was opened: open it again")
+        super().__init__("the index has changed twice since it was opened: reopen it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,9 @@ class Store:
                     finally:
                         connection.execute("ROLLBACK")
             if not begun:
-                raise ConfigError(f"index {self._called!r} is being built by another process: wait until it has ended")
+                raise ConfigError(
+                    f"index {self._called!r} is being built by another process: wait until that process has finished"
+                )
         finally:
             lock.close()
 
@@ -306,9 +308,9 @@ class Store:
             if not others:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"no index can be made in {self.folder}: {error.strerror or error}") from error
+            raise ConfigError(f"cannot create an index in {self.folder}: {error.strerror or error}") from error
         if others and not (self.folder / "building.sqlite").exists():
-            raise ConfigError(f"{self.folder} is a folder with other files: name one that is empty or not there")
+            raise ConfigError(f"{self.folder} contains other files: specify an empty or new folder")
 
     def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._named_errors(), self._file.use(patience_s=_PATIENCE_S) as connection:
@@ -320,14 +322,14 @@ class Store:
             yield
         except UnusableFileError as error:
             is_other = isinstance(error, OtherVersionError)
-            advice = f". Delete the folder {self.folder} and build it again" if is_other else ""
+            advice = f". Delete the folder {self.folder} and rebuild the index" if is_other else ""
             raise ConfigError(f"index {self._called!r} cannot be used: {error}{advice}") from error
         except (sqlite3.Error, OSError, BusyFileError) as error:
             if is_busy(error):
                 raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
             raise ConfigError(
-                f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is damaged, "
-                f"delete the folder and build it again"
+                f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is corrupted, "
+                f"delete the folder and rebuild the index"
             ) from error
 
 

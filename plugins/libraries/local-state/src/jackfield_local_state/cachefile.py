@@ -166,10 +166,10 @@ class CacheFile:
         """Record a failure. After a pause, the next use starts over."""
         self._failed_at = self._clock()
         if is_busy(error):
-            what, advice = "in use by others", "It will be tried again in a moment"
+            what, advice = "in use by other processes", "It will be retried shortly"
         else:
             self._file.close()
-            what, advice = "not usable", "Its file is left as it is: move it away, or set another `path`"
+            what, advice = "not usable", "The file was left unchanged: move it away, or set another `path`"
         if what not in self._warned_of:
             self._warned_of.add(what)
             _log.warning(

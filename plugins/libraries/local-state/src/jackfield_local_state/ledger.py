@@ -168,8 +168,9 @@ class FileLedger(Generic[StateT]):
         except (sqlite3.Error, OSError, UnusableFileError, BusyFileError) as error:
             if is_busy(error):
                 raise BusyError(
-                    f"{self._what} {self.path} was in use by others for {self._patience_s:g} s ({error}): try again; "
-                    f"if this continues, find the process that has the file open, or set another `path`"
+                    f"{self._what} {self.path} was in use by other processes for "
+                    f"{self._patience_s:g} s ({error}): try again; "
+                    f"if the problem persists, find the process that has the file open, or set another `path`"
                 ) from error
             raise ConfigError(
                 f"{self._what} {self.path} cannot be used ({error}): move it away, or set another `path`"

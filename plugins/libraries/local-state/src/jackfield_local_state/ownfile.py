@@ -75,7 +75,7 @@ class OwnFile:
         mine = self._mine()
         ends_at = time.monotonic() + patience_s
         if not mine.lock.acquire(timeout=patience_s):
-            raise BusyFileError(f"another thread has used it for {patience_s:g} s")
+            raise BusyFileError(f"another thread has been using it for {patience_s:g} s")
         try:
             left_s = max(0.0, ends_at - time.monotonic())
             if mine.connection is None:
@@ -105,7 +105,7 @@ class OwnFile:
             except UnusableFileError:
                 raise
             except ValueError as error:  # a NUL, a lone surrogate, or nothing after the last slash
-                raise UnusableFileError("it does not name a file") from error
+                raise UnusableFileError("the path does not refer to a file") from error
         connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
@@ -126,10 +126,12 @@ class OwnFile:
                     if self._on_creation is not None:
                         self._on_creation(connection)
         if _number(connection, "application_id") != self._application_id:
-            raise UnusableFileError("it is another program's database")
+            raise UnusableFileError("it is a database of another program")
         version = _number(connection, "user_version")
         if version != self._version:
-            raise OtherVersionError(f"it has version {version}, and this {self._owner} reads {self._version}")
+            raise OtherVersionError(
+                f"it has version {version}, but this {self._owner} only reads version {self._version}"
+            )
         _let_readers_and_a_writer_in(connection)
         # If the machine fails, the last entries may be lost; the file stays intact.
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -157,7 +159,7 @@ def _make_one_private(path: Path) -> None:
     except FileNotFoundError:  # a companion that does not exist, or no longer does
         return
     if stat.S_ISLNK(found.st_mode):
-        raise UnusableFileError(f"{path.name} is a symbolic link, which is not followed: name the file itself")
+        raise UnusableFileError(f"{path.name} is a symbolic link, which is not followed: specify the file itself")
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFileError(f"{path.name} is not a file")
     if os.name == "posix":
@@ -166,7 +168,7 @@ def _make_one_private(path: Path) -> None:
 
 def _let_nobody_else_read(path: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid():
-        raise UnusableFileError(f"{path.name} belongs to another user (number {found.st_uid})")
+        raise UnusableFileError(f"{path.name} is owned by another user (UID {found.st_uid})")
     if stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(0o600)
 

@@ -44,9 +44,9 @@ def xml_tree(data: bytes, *, source: str) -> Element:
     try:
         root = etree.fromstring(data, etree.XMLParser(**_XML_SAFE))
     except (etree.XMLSyntaxError, LookupError, ValueError) as error:
-        raise DocParserError(f"{source} is damaged: its XML cannot be read ({_first_line(error)})") from error
+        raise DocParserError(f"{source} is corrupted: its XML cannot be parsed ({_first_line(error)})") from error
     if root.getroottree().docinfo.doctype:
-        raise DocParserError(f"{source} cannot be read: its XML declares a document type, which may hold entities")
+        raise DocParserError(f"{source} cannot be read: its XML declares a document type, which may contain entities")
     return root
 
 
@@ -75,12 +75,12 @@ def html_tree(text: str, *, source: str) -> Element:
     try:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except (etree.XMLSyntaxError, etree.ParserError) as error:
-        raise DocParserError(f"{source} cannot be read: it is not HTML ({_first_line(error)})") from error
+        raise DocParserError(f"{source} cannot be read: not valid HTML ({_first_line(error)})") from error
     # The parser keeps the part it has read and does not report that it dropped the rest of the page.
     if any("xcessive depth" in entry.message for entry in parser.error_log):
-        raise DocParserError(f"{source} cannot be read: its elements are nested too deeply, or are never closed")
+        raise DocParserError(f"{source} cannot be read: its elements are nested too deeply or never closed")
     if root is None:
-        raise DocParserError(f"{source} has no text")
+        raise DocParserError(f"{source} contains no text")
     return root
 
 

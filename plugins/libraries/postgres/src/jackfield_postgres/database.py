@@ -31,18 +31,18 @@ _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full
 _EXAMPLE = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
 
 _NEXT_STEP = {
-    "28P01": "the user or the password is wrong: correct the DSN",
-    "28000": "the user may not connect from here: correct the DSN, or the server's pg_hba.conf",
-    "3D000": "there is no such database: create it, or correct the DSN",
-    "42501": "the user may not do this: grant the right, or use another user",
-    "25006": "it only reads for now, as a standby does: connect to the primary, or wait until this server is it",
-    "53100": "its disk is full: make room",
-    "53200": "it is out of memory: wait, or give it more (max_locks_per_transaction, if it says so)",
-    "53300": "it has too many connections: raise max_connections, or connect through a pool",
-    "55P03": "another session holds a lock that is needed here: end its transaction, or wait for it",
-    "57014": "the statement was cancelled: raise the statement_timeout of the server",
+    "28P01": "wrong user or password: correct the DSN",
+    "28000": "the user is not allowed to connect from this host: correct the DSN or the server's pg_hba.conf",
+    "3D000": "the database does not exist: create it, or correct the DSN",
+    "42501": "the user lacks a privilege: grant it, or use another user",
+    "25006": "the server is read-only, like a standby: connect to the primary, or wait until this server is promoted",
+    "53100": "the server's disk is full: free some space",
+    "53200": "the server is out of memory: wait, or give it more (max_locks_per_transaction if its message says so)",
+    "53300": "the server has too many connections: raise max_connections, or use a connection pool",
+    "55P03": "another session holds a required lock: end its transaction, or wait",
+    "57014": "the statement was cancelled: raise the server's statement_timeout",
     "42P01": "a table is missing: restore it, or set another schema",
-    "42703": "a table has other columns than expected: it was changed by hand; restore it, or set another schema",
+    "42703": "a table has unexpected columns, so it was changed by hand: restore it, or set another schema",
 }
 
 
@@ -84,7 +84,7 @@ class Address:
         options = dict(parse_qsl(parts.query))
         host = options.pop("host", "") or parts.hostname or ""
         if parts.scheme not in ("postgresql", "postgres") or not host:
-            raise ConfigError(f"the DSN must be the URL of a database: {_EXAMPLE}")
+            raise ConfigError(f"the DSN must be a database URL, such as {_EXAMPLE}")
         _check_options(options)
         user = _user(parts)
         return cls(unquote(host), port, unquote(parts.path[1:]) or user, user, _password(parts), options)
@@ -123,7 +123,7 @@ def _split(dsn: str) -> tuple[SplitResult, int]:
         parts = urlsplit(dsn)
         port = parts.port or 5432
     except ValueError:
-        raise ConfigError(f"the DSN is not a valid URL: it looks like {_EXAMPLE}") from None
+        raise ConfigError(f"the DSN is not a valid URL; expected something like {_EXAMPLE}") from None
     return parts, port
 
 
@@ -132,7 +132,7 @@ def _check_options(options: Mapping[str, str]) -> None:
     if unknown or options.get("sslmode", "prefer") not in _SSL_MODES:
         wrong = ", ".join(unknown) or "sslmode"
         raise ConfigError(
-            f"the DSN has options that are not supported ({quote_text(wrong, '', 80)}); supported are host, "
+            f"the DSN contains unsupported options ({quote_text(wrong, '', 80)}); supported are host, "
             f"application_name, sslrootcert, and sslmode with one of {', '.join(_SSL_MODES)}"
         )
 
@@ -279,13 +279,13 @@ class Database:
             reason = error.__cause__ or error
             if isinstance(reason, TimeoutError):
                 raise LostConnectionError(
-                    f"PostgreSQL at {self.address} has not answered in time: it is overloaded, or the "
-                    f"network in between fails; look at it, then try again"
+                    f"PostgreSQL at {self.address} did not respond in time: it is overloaded, or the "
+                    f"network is failing; check both, then try again"
                 ) from None
             said = quote_text(str(reason) or type(reason).__name__, self._secrets, _MOST_SHOWN)
             raise LostConnectionError(
-                f"PostgreSQL at {self.address} cannot be reached, or went away ({said}): "
-                f"check that it runs and that the DSN is right, then try again"
+                f"PostgreSQL at {self.address} cannot be reached, or the connection was lost ({said}): "
+                f"check that the server is running and the DSN is correct, then try again"
             ) from None
 
     def _refusal(self, error: DatabaseError) -> ToolServiceError:

@@ -45,7 +45,7 @@ _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
 _BESIDE_THE_EVENT = ("event", *_ADDED_LATER, SEAL, FACTS)
 _ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
 _REPORTED = '{"event": "PluginEvent"'
-_UNREADABLE = "the record cannot be read, or a newer version has written it"
+_UNREADABLE = "the record cannot be read, or was written by a newer version"
 _SEALED = f'"{SEAL}":'
 _HEAD = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
 
@@ -137,7 +137,7 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
     try:
         fields = json.loads(entry)
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"the record cannot be read: an entry is not JSON ({error})") from None
+        raise StoreError(f"the record cannot be read: an entry is not valid JSON ({error})") from None
     if not isinstance(fields, dict):
         raise StoreError("the record cannot be read: an entry is not an object")
     if SEAL not in fields:

@@ -70,7 +70,7 @@ def value_to_json(value: object) -> object:
             return [value_to_json(entry) for entry in value]
         case Mapping() if all(isinstance(name, str) for name in value):
             return {name: value_to_json(entry) for name, entry in value.items()}
-    raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
+    raise ValueError(f"a value of type {type(value).__name__} cannot be serialized as JSON")
 
 
 def model_event_from_json(value: object) -> ModelEvent:
@@ -114,7 +114,7 @@ def messages_from_json(value: object) -> tuple[Message, ...]:
     try:
         return tuple(Message(**_object(entry)) for entry in _list(value))
     except TypeError as error:  # a field named `self`
-        raise ValueError(f"a message is wanted: {error}") from error
+        raise ValueError(f"expected a message: {error}") from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _read(value: object, kinds: Mapping[str, _Kind]) -> Any:
     name = rest.pop("event", None)
     kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"{name!r} is not an event; there are {', '.join(kinds)}")
+        raise ValueError(f"{name!r} is not a known event; available: {', '.join(kinds)}")
     return _made(kind, rest)
 
 
@@ -217,25 +217,25 @@ def _optional(hint: object, _nothing_else: type[None]) -> _Reader:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"a text is wanted, not {_said(value)}")
+        raise ValueError(f"expected a string, got {_said(value)}")
     return value
 
 
 def _whole_number(value: object) -> int:
     if type(value) is not int:
-        raise ValueError(f"a whole number is wanted, not {_said(value)}")
+        raise ValueError(f"expected an integer, got {_said(value)}")
     return value
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"true or false is wanted, not {_said(value)}")
+        raise ValueError(f"expected true or false, got {_said(value)}")
     return value
 
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError(f"a number is wanted, not {_said(value)}")
+        raise ValueError(f"expected a number, got {_said(value)}")
     return float(value)
 
 
@@ -243,18 +243,18 @@ def _word(value: object, words: tuple[str, ...]) -> str:
     for word in words:
         if value == word:
             return word
-    raise ValueError(f"one of {', '.join(words)} is wanted, not {_said(value)}")
+    raise ValueError(f"expected one of {', '.join(words)}, got {_said(value)}")
 
 
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
-        raise ValueError(f"a list is wanted, not {_said(value)}")
+        raise ValueError(f"expected a list, got {_said(value)}")
     return value
 
 
 def _object(value: object) -> Json:
     if not isinstance(value, dict):
-        raise ValueError(f"an object is wanted, not {_said(value)}")
+        raise ValueError(f"expected an object, got {_said(value)}")
     return value
 
 

@@ -265,8 +265,8 @@ class Progress(RunState):
             call = waiting[unknown[0]]
             secrets = ", ".join(placeholders_in(call.arguments))
             raise StoreError(
-                f"the run cannot go on here: the arguments of the call {call.name!r} contain a secret that is not "
-                f"known or has changed ({secrets}): set it as it was, or begin a new run"
+                f"the run cannot continue here: the arguments of the call {call.name!r} contain a secret that is "
+                f"missing or has changed ({secrets}): restore its original value, or start a new run"
             )
 
     def _as_approved(self, answers: Mapping[str, Decision], waiting: Mapping[str, FunctionCall]) -> dict[str, Decision]:
@@ -349,7 +349,7 @@ class EntryReader:
         fields = read_entry(entry, self._secrets)
         name, is_hidden, digests = fields.pop("event", None), fields.pop(SEAL, None), fields.pop(DIGESTS, ())
         if fields.get("bare"):
-            raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
+            raise StoreError("the content of the run was not recorded (content is off): the run can only be listed")
         run = _run_of(fields, self._runs)
         if FACTS in fields:
             facts = fields.pop(FACTS)
@@ -391,7 +391,7 @@ def _run_of(fields: dict[str, Any], runs: list[Progress]) -> Progress:
     if isinstance(begins, dict) and isinstance(parent, int) and 0 <= parent < len(runs):
         runs.append(runs[parent].ask(begins, len(runs)))
     if not isinstance(number, int) or not 0 <= number < len(runs):
-        raise StoreError(f"the record cannot be read: there is no run {number!r} below")
+        raise StoreError(f"the record cannot be read: no nested run {number!r}")
     return runs[number]
 
 

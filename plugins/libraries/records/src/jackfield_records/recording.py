@@ -90,7 +90,7 @@ class AgentRecorder:
         progress.run_id, progress.entries, progress.state = run_id, len(entries), stored.state
         if not self.resumable and progress.now():
             raise ConfigError(
-                f"agent {self.agent!r} cannot resume a run: it would start over and repeat finished steps"
+                f"agent {self.agent!r} cannot resume a run: it would start over and repeat completed steps"
             )
         return progress
 
@@ -161,7 +161,7 @@ class AgentRecorder:
     async def _check_unchanged(self, run_id: str, progress: Progress) -> None:
         stored, now = await self.store.read(run_id)
         if len(now) != progress.entries or stored.state != progress.state:
-            raise RunBusyError(f"run {run_id} was resumed elsewhere in the meantime: read it, or resume it again")
+            raise RunBusyError(f"run {run_id} was resumed elsewhere in the meantime: read it again, or resume it again")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,17 +268,17 @@ class NestedRecorder:
                 question=_question(before.messages),
                 is_refused=self.answer is not None,
             )
-        self._note = f"agent {self.agent} begins again, and what agent {before.agent} had done is not used: {problem}"
+        self._note = f"agent {self.agent} starts over, and the work of agent {before.agent} is discarded: {problem}"
         return None
 
     def _problem(self, before: Progress, messages: Sequence[Message]) -> str | None:
         """Return the reason why the recorded run does not answer the current question, or None if it does."""
         if before.agent != self.agent:
-            return f"agent {self.agent} is asked in its place"
+            return f"agent {self.agent} takes its place"
         if self.parent.as_recorded(messages) != _without_system(before.messages):
-            return "it is asked another question now"
+            return "its question has changed"
         if not (self.resumable or before.has_ended):
-            return "agents of its kind cannot resume"
+            return "agents of this kind cannot resume"
         return None
 
     def record(
@@ -419,7 +419,7 @@ class RunRecord:
             await self._write([*waiting, RunFailed(text, type(error).__name__)], patiently=patiently)
         except StoreError as problem:
             # The error to raise is the one that ends the run.
-            _log.warning("the end of run %s is not recorded: %s", self.writer.run_id, problem)
+            _log.warning("the end of run %s could not be recorded: %s", self.writer.run_id, problem)
         return waiting
 
     async def let_go(self) -> None:
@@ -444,7 +444,7 @@ class RunRecord:
             await self._write(results)
         except StoreError:
             # The run ends with the error that stopped it, and these calls stay in doubt.
-            _log.warning("results of run %s are not recorded", self.writer.run_id, exc_info=True)
+            _log.warning("results of run %s could not be recorded", self.writer.run_id, exc_info=True)
 
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages from neither the model nor a tool."""

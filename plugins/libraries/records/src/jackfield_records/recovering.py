@@ -64,7 +64,7 @@ async def recover(agent: Agent) -> list[Recovered]:
         StoreError: The runs cannot be listed.
     """
     if agent.store is None:
-        raise ConfigError(f"agent {agent.name!r} has no store, so it has no runs to recover: give it one")
+        raise ConfigError(f"agent {agent.name!r} has no store, so there are no runs to recover: configure a store")
     return await recover_from(agent.store, agent)
 
 
@@ -80,7 +80,7 @@ async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
         async with room:
             try:
                 if count_tries((await store.read(run.run_id))[1]) >= MOST_TRIES:
-                    note = f"resumed {MOST_TRIES} times without a step: jackfield runs show {run.run_id[:12]}"
+                    note = f"resumed {MOST_TRIES} times without progress; see: jackfield runs show {run.run_id[:12]}"
                     return Recovered(run.run_id, "skipped", note)
                 return Recovered(run.run_id, (await agent.aresume(run.run_id)).stop_reason)
             except RunBusyError as error:
@@ -111,7 +111,7 @@ class Recovery:
             for one in sync.run(recover_from(self.store, self.agent)):
                 _log.warning("recovered run %s: %s %s", one.run_id, one.outcome, one.note)
         except JackfieldError as error:
-            _log.warning("interrupted runs are not recovered: %s", error)
+            _log.warning("interrupted runs could not be recovered: %s", error)
 
 
 def count_tries(entries: Sequence[str]) -> int:

@@ -123,7 +123,7 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
     """
     run, entries = await store.read(run_id)
     if at is not None and not 1 <= at <= len(entries):
-        raise StoreError(f"run {run_id} has the steps 1 to {len(entries)}: it cannot be forked at {at}")
+        raise StoreError(f"run {run_id} cannot be forked at step {at}: it has steps 1 to {len(entries)}")
     kept = entries[:at]
     progress_of(kept)
     new = replace(run, run_id=uuid.uuid4().hex, parent=run_id, state=RUNNING)

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
 # A call right after a write needs no confirmation of its own. Otherwise, every call of a turn would query the store.
 _CONFIRMED_S = 0.01
-_NOT_HELD_TEXT = "Nothing was done: this process may not act for the run any more ({reason})."
+_NOT_HELD_TEXT = "Nothing was done: this process no longer holds the run ({reason})."
 
 
 class Writer:
@@ -108,12 +108,12 @@ async def wait_out_outage(work: Callable[[], Awaitable[T]], store: Store, run: R
         except StoreUnavailableError as error:
             if not began:
                 began = time.monotonic()
-                _log.warning("run %s waits for its store, up to %g s: %s", run.id, store.patience_s, error)
+                _log.warning("run %s is waiting for its store, for up to %g s: %s", run.id, store.patience_s, error)
             if time.monotonic() - began >= store.patience_s or _must_end(run):
                 raise
         else:
             if began:
-                _log.warning("run %s continues: its store can be used again", run.id)
+                _log.warning("run %s continues: its store is available again", run.id)
             return result
         await asyncio.sleep(min(pause_s, store.patience_s))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

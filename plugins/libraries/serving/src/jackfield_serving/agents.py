@@ -57,7 +57,7 @@ class ServedAgent:
             ConfigError: This kind of agent does not support tools for a single run.
         """
         if not self.takes_client_tools:
-            raise ConfigError(f"agent {self.name!r} takes no tools of a client: leave them out")
+            raise ConfigError(f"agent {self.name!r} does not accept client tools: remove them")
         agent = copy.copy(self.agent)
         agent.toolsets = [*agent.toolsets, tools]
         return agent
@@ -94,7 +94,10 @@ class ServedAgent:
             tools = ClientTools(request.client_tools, {})
             names = [*self.agent.function_map, *tools.names]
             if twice := {name for name in tools.names if names.count(name) > 1}:
-                raise ConfigError(f"the agent or the client has another tool {min(twice)!r}: rename the client's")
+                raise ConfigError(
+                    f"tool name {min(twice)!r} is already in use by the agent or "
+                    "another client tool: rename the client's tool"
+                )
             self.with_client_tools(tools)
         if request.config:
             GenerateConfig.parse(request.config, what="config")
@@ -255,7 +258,7 @@ def _preview(agent: Agent[Any], call: FunctionCall) -> str:
     try:
         preview = tool.preview(tool.parse_arguments(call.arguments), workspace=agent.workspace)
     except Exception:  # noqa: BLE001 - a tool of any plugin; without a preview, the arguments are shown
-        _log.warning("the preview of a call of %s failed", call.name, exc_info=True)
+        _log.warning("the preview of a call to %s failed", call.name, exc_info=True)
         return ""
     return preview.encode("utf-8", "replace").decode()
 
@@ -267,9 +270,9 @@ def _load_from_module(source: str) -> Agent[Any]:
         for part in name.split("."):
             value = getattr(value, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"no agent {source!r}: {error}; write module:name, as in app.agents:helper") from error
+        raise ConfigError(f"no agent {source!r}: {error}; use module:name, as in app.agents:helper") from error
     if not isinstance(value, Agent):
-        raise ConfigError(f"{source} must be an agent, not {type(value).__name__}")
+        raise ConfigError(f"{source} must be an agent, got {type(value).__name__}")
     return value
 
 

@@ -62,7 +62,7 @@ class ClientTool(BaseTool):
         """Return the client's result, or pause the run until it has arrived."""
         run = context.run if context is not None else None
         if context is None or not isinstance(run, ParentRun):
-            raise ToolServiceError(f"{self.name} runs at the client of a run, and nowhere else")
+            raise ToolServiceError(f"{self.name} can run only in the client")
         if context.call_id in self._results:
             return self._results[context.call_id]
         arguments = params if isinstance(params, str) else dumps(params)

@@ -37,7 +37,7 @@ class MemoryStore(RecordingStore):
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`."""
         if run.run_id in self._kept:
-            raise StoreError(f"there is already a run {run.run_id}")
+            raise StoreError(f"run {run.run_id} already exists")
         now = time.time()
         self._kept[run.run_id] = _Kept(replace(run, state=RUNNING, is_held=True, began=now, changed=now), list(entries))
         self._counted[run.run_id] = None
@@ -58,7 +58,7 @@ class MemoryStore(RecordingStore):
         """See `Store`."""
         kept = self._find(run_id)
         if kept.run.is_held:
-            raise RunBusyError(f"run {run_id} is running: wait until it has ended, or end it")
+            raise RunBusyError(f"run {run_id} is still running: wait until it finishes, or cancel it")
         kept.hold += 1
         kept.run = replace(kept.run, is_held=True)
         return kept.hold
@@ -67,7 +67,7 @@ class MemoryStore(RecordingStore):
         """See `Store`."""
         kept = self._find(run_id)
         if kept.hold != hold or not kept.run.is_held:
-            raise RunBusyError(f"run {run_id} is no longer held: another task may have resumed it")
+            raise RunBusyError(f"run {run_id} is no longer held by this task: another one may have resumed it")
         kept.entries += entries
         if state != RUNNING or kept.run.state != RUNNING:
             changed = kept.run.changed if state == kept.run.state else time.time()
@@ -109,11 +109,11 @@ class MemoryStore(RecordingStore):
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
         if self._find(run_id).run.is_held:
-            raise RunBusyError(f"run {run_id} is running: wait until it has ended, or end it")
+            raise RunBusyError(f"run {run_id} is still running: wait until it finishes, or cancel it")
         del self._kept[run_id]
         self._counted.pop(run_id, None)
 
     def _find(self, run_id: str) -> _Kept:
         if run_id not in self._kept:
-            raise RunNotFoundError(f"there is no run {run_id!r}: it may have been forgotten")
+            raise RunNotFoundError(f"no run {run_id!r}: it may have expired")
         return self._kept[run_id]

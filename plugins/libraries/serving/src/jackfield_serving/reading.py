@@ -92,7 +92,7 @@ class RunRecord:
         for call_id, answer in answers.items():
             if call_id not in waiting:
                 ids = ", ".join(map(repr, waiting)) or "nothing"
-                raise NotWaitingError(f"run {self.run.run_id} does not wait for {call_id!r}; it waits for {ids}")
+                raise NotWaitingError(f"run {self.run.run_id} is not waiting for {call_id!r}; it is waiting for {ids}")
             if waiting[call_id].kind == "input":
                 return Answers(messages=as_messages(answer))
             if waiting[call_id].kind == "client_tool":
@@ -100,7 +100,7 @@ class RunRecord:
             elif isinstance(answer, bool | Denial):
                 approvals[call_id] = answer
             else:
-                raise NotWaitingError(f"call {call_id!r} waits for approval: answer True, False or Denial(reason)")
+                raise NotWaitingError(f"call {call_id!r} is awaiting approval: answer True, False or Denial(reason)")
         return Answers(approvals=approvals, results=results)
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:

@@ -56,7 +56,7 @@ class Request:
             "call": self.call and {"name": self.call.name, "arguments": self.call.arguments},
         }
         parts = {name: value for name, value in fields.items() if value}
-        return _as_json(parts, "config, output and client_tools of a request") if parts else {}
+        return _as_json(parts, "config, output and client_tools in a request") if parts else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,5 +126,5 @@ def _as_json(fields: Mapping[str, Any], what: str) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(fields))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{what} must be JSON, because the record keeps them: {error}") from None
+        raise ConfigError(f"{what} must be JSON-serializable, because the record stores them: {error}") from None
     return plain

@@ -231,7 +231,7 @@ class Serving:
         self._check_room(owner)
         self._check_waiting()
         if (size := size_of(asked)) > self.limits.input_bytes:
-            raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
+            raise InputTooLargeError(f"the messages total {size} bytes; the limit is {self.limits.input_bytes}")
         request = Request(
             config=_as_options(config),
             output=output,
@@ -318,12 +318,12 @@ class Serving:
         await self._check_owner(run_id, owner)
         self._check_room(owner)
         if not answers:
-            raise NotWaitingError(f"no answers for run {run_id}: name the calls that it waits for")
+            raise NotWaitingError(f"no answers for run {run_id}: answer the calls that it is waiting for")
         live = self._driver.find(run_id)
         if live is not None and live.questions.answer(answers):
             return
         seen, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
-        answered = NotWaitingError(f"run {run_id} does not wait: it is running, or was answered already")
+        answered = NotWaitingError(f"run {run_id} is not waiting: it is running, or has already been answered")
         try:
             held = await self._take(run_id)
         except RunBusyError:
@@ -469,10 +469,10 @@ class Serving:
         """
         line = " ".join(title.split())[:_MOST_TITLE_CHARS]
         if not line:
-            raise ConfigError("the title is empty: write one")
+            raise ConfigError("the title is empty: enter one")
         runs = await self._store.inner.runs(owner=owner, session=session, limit=_MOST_LISTED)
         if not session or not runs:
-            raise RunNotFoundError(f"there is no conversation {session!r}")
+            raise RunNotFoundError(f"no conversation {session!r}")
         await self._store.inner.rename(runs[-1].run_id, line)
 
     async def add_ended(
@@ -503,9 +503,11 @@ class Serving:
         served = self._agent(agent)
         asked, response = as_messages(messages), tuple(response)
         if (size := size_of((*asked, *response))) > self.limits.input_bytes:
-            raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
+            raise InputTooLargeError(f"the messages total {size} bytes; the limit is {self.limits.input_bytes}")
         if calls := open_calls(response):
-            raise InvalidMessageError(f"the call {calls[0].call.name!r} has no result: leave it out, or add its result")
+            raise InvalidMessageError(
+                f"the call {calls[0].call.name!r} has no result: remove the call, or add its result"
+            )
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text(_join_system(before, asked), served.agent.system_message, first=True)
         run_id = os.urandom(16).hex()
@@ -691,7 +693,7 @@ class Serving:
                 outage = ""
             except StoreError as error:
                 if str(error) != outage:  # once for each outage, not for each attempt
-                    _log.warning("interrupted runs are not recovered: %s", error)
+                    _log.warning("interrupted runs could not be recovered: %s", error)
                 outage = str(error)
             await asyncio.sleep(every_s)
 
@@ -713,7 +715,7 @@ class Serving:
     def _agent(self, name: str) -> ServedAgent:
         if name not in self._agents:
             names = ", ".join(map(repr, self._agents))
-            raise AgentNotFoundError(f"no agent {name!r}; this service has {names}")
+            raise AgentNotFoundError(f"no agent named {name!r}; available: {names}")
         return self._agents[name]
 
     def _served(self, record: RunRecord) -> ServedAgent:
@@ -722,7 +724,9 @@ class Serving:
                 # An agent that no longer offers the model continues with its own.
                 model = record.request.model
                 return served.with_model(model if model in served.agent.models else "")
-        raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
+        raise AgentNotFoundError(
+            f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not available here"
+        )
 
     def _name_of(self, agent: str) -> str:
         """Return an agent's name in the service, given its name in records."""
@@ -744,7 +748,7 @@ class Serving:
                 stored, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
                 self._remember_owner(run_id, stored.owner)
         if self._owners.get(run_id) != owner:
-            raise RunNotFoundError(f"there is no run {run_id!r}")
+            raise RunNotFoundError(f"no run {run_id!r}")
 
     async def _conversation(self, run_id: str, owner: str) -> tuple[Message, ...]:
         await self._check_owner(run_id, owner)
@@ -756,7 +760,7 @@ class Serving:
         conversation = (*messages, *record.response)
         if (size := size_of(conversation)) > self.limits.history_bytes:
             raise InputTooLargeError(
-                f"the conversation of run {run_id} has {size} bytes, more than {self.limits.history_bytes}: begin a "
+                f"the conversation of run {run_id} has {size} bytes; the limit is {self.limits.history_bytes}: start a "
                 f"new one"
             )
         return conversation
@@ -774,7 +778,7 @@ class Serving:
         most = self.limits.runs_per_owner
         if most is not None and sum(live.run.owner == owner for live in self._driver.active()) >= most:
             raise TooManyRunsError(
-                f"{most} of your runs are active: wait until one has ended", retry_after_s=retry_after_s
+                f"{most} of your runs are active: wait until one finishes", retry_after_s=retry_after_s
             )
 
     def _check_waiting(self) -> None:
@@ -782,8 +786,9 @@ class Serving:
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
-                f"{waiting} runs wait for a person, as many as this service keeps in memory: answer or cancel some, or "
-                f"give the service a store",
+                f"{waiting} runs are waiting for a human, the most that this service "
+                "keeps in memory: answer or cancel some, or "
+                f"configure a store",
                 retry_after_s=self.limits.retry_after_s,
             )
 
@@ -792,7 +797,7 @@ class Serving:
         """Reject a second run in a session while the first one is being recorded."""
         key = (owner, session)
         if key in self._starting:
-            raise SessionBusyError(f"a run of session {session!r} begins: wait until it has ended", run_id="")
+            raise SessionBusyError(f"a run of session {session!r} is starting: wait until it finishes", run_id="")
         self._starting.add(key)
         try:
             yield
@@ -803,7 +808,7 @@ class Serving:
         for run in await self.runs(owner=owner, session=session, limit=1):
             if run.phase != "ended":
                 raise SessionBusyError(
-                    f"run {run.run_id} of session {session!r} is {run.phase}: wait until it has ended, or cancel it",
+                    f"run {run.run_id} of session {session!r} is {run.phase}: wait until it finishes, or cancel it",
                     run_id=run.run_id,
                 )
 

@@ -564,7 +564,7 @@ class ReadsNoCodes(Tiny):
 
 
 class NeedsJsonErrors(Tiny):
-    """Takes an error that is not JSON for an answer that nobody can read."""
+    """Takes an error that is not valid JSON for an answer that nobody can read."""
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelServiceError:
         self.parse(body)
