@@ -77,7 +77,7 @@ def test_options_of_a_kind_stand_beside_the_others_and_agents_in_them_are_agents
         ("agent.json", b"{", "agent.json cannot be read: Expecting property name .*line 1 column 2"),
         ("agent.toml", b"llm = ", "agent.toml cannot be read: "),
         ("agent.yaml", b"name: \xff\n", "agent.yaml is not UTF-8 text: invalid start byte, at byte 6"),
-        ("agent.txt", b"llm: openai:m\n", "agent.txt cannot be read: an agent is a .yaml, .toml or .json file"),
+        ("agent.txt", b"llm: openai:m\n", "agent.txt cannot be read: an agent file must be .yaml, .toml or .json"),
         ("agent.yaml", b"#" * (MIB + 1), "agent.yaml exceeds the 1 MiB limit for an agent file"),
         ("agent.yaml", b"lllm: openai:m\n", "unknown setting 'lllm'; did you mean 'llm'"),
         ("agent.yaml", b"agent: basic\nagents: []\n", "unknown setting 'agents'"),

@@ -19,9 +19,9 @@ def test_a_list_is_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "no", "5", "null"])
 def test_what_is_neither_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="without a JSON list"):
+    with pytest.raises(ValueError, match="contains no JSON list"):
         list_in(text)
-    with pytest.raises(ValueError, match="without a JSON object"):
+    with pytest.raises(ValueError, match="contains no JSON object"):
         object_in(text)
 
 
@@ -42,7 +42,7 @@ def test_what_is_neither_is_refused(text: str) -> None:
 )
 def test_an_object_goes_from_the_first_brace_to_its_end(text: str, value: object) -> None:
     if value is None:
-        with pytest.raises(ValueError, match="without a JSON object"):
+        with pytest.raises(ValueError, match="contains no JSON object"):
             object_in(text)
     else:
         assert object_in(text) == value

@@ -80,7 +80,7 @@ def test_an_image_passes_with_the_type_of_its_bytes_and_its_size_is_known(conten
     ],
 )
 def test_anything_but_a_png_jpeg_gif_or_webp_is_refused(content: bytes) -> None:
-    assert "not a PNG, JPEG, GIF or WebP image" in problem_of(content)
+    assert "expected a PNG, JPEG, GIF or WebP image, got" in problem_of(content)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_anything_but_a_png_jpeg_gif_or_webp_is_refused(content: bytes) -> None:
     ],
 )
 def test_a_signature_alone_is_no_image(content: bytes) -> None:
-    assert "its size cannot be read" in problem_of(content)
+    assert "its dimensions cannot be read" in problem_of(content)
 
 
 @pytest.mark.parametrize("content", [png(60_000, 60_000), jpeg(60_000, 60_000), gif(60_000, 60_000)])
@@ -123,7 +123,7 @@ def test_the_largest_side_is_that_of_jpeg(make: Callable[[int, int], bytes]) -> 
 
 @pytest.mark.parametrize("content", [png(65_536, 1), png(1, 65_536)])
 def test_a_side_that_no_jpeg_has_is_refused(content: bytes) -> None:
-    assert "claims an impossible size" in problem_of(content)
+    assert "declares impossible dimensions" in problem_of(content)
 
 
 def test_width_times_height_is_at_most_50_million() -> None:
@@ -205,7 +205,7 @@ def test_a_segment_of_a_jpeg_is_at_least_as_long_as_its_length(length: int, is_i
     if is_image:
         assert check_image(content).content == content
     else:
-        assert "its size cannot be read" in problem_of(content)
+        assert "its dimensions cannot be read" in problem_of(content)
 
 
 @pytest.mark.parametrize("most", [1, 50, len(png()) - 1])

@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_opened_is_an_error_that_names_it(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name, find in (("prices.json", lambda: _find("acme")), ("models.json", lambda: find_model("acme", "acme"))):
         (tmp_path / "jackfield" / name).mkdir(parents=True)
-        with pytest.raises(ConfigError, match=rf"jackfield/{name} cannot be read as JSON"):
+        with pytest.raises(ConfigError, match=rf"jackfield/{name} is not valid JSON"):
             find()
 
 

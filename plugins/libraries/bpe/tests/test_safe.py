@@ -160,7 +160,7 @@ def test_a_text_may_be_normalised_first(encoding: tiktoken.Encoding, text: str, 
 
 @pytest.mark.parametrize("tokens", [[-1], [2**40], [10**6], [0, 10**6]])
 def test_a_token_that_is_not_there_is_told(safe: SafeEncoding, tokens: list[int]) -> None:
-    with pytest.raises(ValueError, match="'small' does not have this token"):
+    with pytest.raises(ValueError, match="'small' does not contain this token"):
         safe.decode(tokens)
 
 

@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         (b"", "no token for 256 of the 256 bytes"),
         (lines(BYTES[:-2]), "no token for 2 of the 256 bytes"),
-        (lines([*BYTES, b"te"]).replace(b" 256", b" 7"), "gives one rank to several tokens"),
+        (lines([*BYTES, b"te"]).replace(b" 256", b" 7"), "several tokens share one rank"),
         (b"<html>not found</html>", "not a vocabulary in tiktoken's format"),
         (lines(BYTES) + b"dGVh two\n", "not a vocabulary in tiktoken's format"),
         (lines(BYTES) + b"dGVh\n", "not a vocabulary in tiktoken's format"),
@@ -76,8 +76,8 @@ def test_another_vocabulary_than_the_one_that_is_meant_is_refused(write: Callabl
     with pytest.raises(ConfigError) as caught:
         vocabulary_of(data, "some.tiktoken", sha256="0123456789abcdef" * 4)
     assert str(caught.value) == (
-        "the vocabulary 'some.tiktoken' is not the one that is meant: its SHA-256 is "
-        f"{hashlib.sha256(data).hexdigest()[:12]}…, not 0123456789ab…; it may be damaged: delete it and get it again"
+        "vocabulary 'some.tiktoken' has the wrong SHA-256: expected 0123456789ab…, got "
+        f"{hashlib.sha256(data).hexdigest()[:12]}…; delete the file and download it again"
     )
     with pytest.raises(ConfigError, match=r"some\.tiktoken' is not the one that is meant"):
         read_vocabulary(write(data), sha256="0" * 64)

@@ -393,7 +393,7 @@ def test_reasoning_in_parts_is_text(reasoning: Any, text: str) -> None:
 
 @pytest.mark.parametrize("data", [5, ["AAAA"], {"a": 1}, "A", "\u00e9"], ids=str)
 def test_sound_that_is_no_base64_is_an_error_of_the_server(data: object) -> None:
-    with pytest.raises(ModelResponseError, match="sent sound that is not valid base64; try again"):
+    with pytest.raises(ModelResponseError, match="sent audio that is not valid base64; try again"):
         read(stream_of([delta(audio={"data": data}), END]))
 
 

@@ -118,7 +118,7 @@ def test_a_request_is_a_piece_of_work_of_its_run(
 
 @pytest.mark.parametrize("name", ["scripted", "scripted:", ""])
 def test_an_embedder_is_named_with_its_model(name: str) -> None:
-    with pytest.raises(ConfigError, match="name the embedder and its model"):
+    with pytest.raises(ConfigError, match="specify the embedder and its model"):
         made(name).space  # noqa: B018 - it is looked up when it is needed
 
 

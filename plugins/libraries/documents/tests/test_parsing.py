@@ -313,7 +313,7 @@ while length := jobs.read(8):
 
 
 def test_what_a_file_has_taken_over_cannot_answer_what_it_likes(read: Read) -> None:
-    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: parser's answer is not valid"):
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser returned invalid output"):
         read(f"forge {FORGED[0]}")
     assert read("after").blocks
 
@@ -332,7 +332,7 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("answer", FORGED)
 def test_no_answer_but_a_document_is_believed(read: Read, answer: str) -> None:
     assert read('{"title": "true", "metadata": {}}').title == "true"
-    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: parser's answer is not valid"):
+    with pytest.raises(DocParserError, match=r"a\.trick cannot be read: the parser returned invalid output"):
         pytest.fail(f"it is believed: {answer[:50]} gives {read(answer)}")
 
 
@@ -387,7 +387,7 @@ def test_a_stop_kills_the_processes_that_parse_and_lets_no_other_begin() -> None
 
 def test_settings_that_cannot_travel_are_an_error_with_a_way_out(read: Read) -> None:
     assert read("x", parser_cfg={"tricky": {"folder": Path("/tmp")}}).metadata["cfg"] == {"folder": "/tmp"}
-    with pytest.raises(DocParserError, match="its settings must be JSON"):
+    with pytest.raises(DocParserError, match="Its settings must be JSON-serializable"):
         read("x", parser_cfg={"tricky": {"made": object()}})
 
 

@@ -137,7 +137,7 @@ def test_the_index_of_an_included_model_needs_no_name_of_a_model(
         ),
         ({"keyword_search": -1}, "the weight of 'keyword_search' must be finite and at least 0"),
         ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be finite and at least 0"),
-        ({"keyword_search": 0, "vector_search": 0}, "every searcher has the weight 0"),
+        ({"keyword_search": 0, "vector_search": 0}, "every searcher has weight 0"),
     ],
 )
 def test_weights_are_of_searchers_that_are_asked(weights: dict[str, float], says: str) -> None:

@@ -238,7 +238,7 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(monkeypat
 def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 80)) for host in ("93.184.216.34", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
-    with pytest.raises(FetchError, match="private network; whoever runs this can name it"):
+    with pytest.raises(FetchError, match="private network; the operator can add it"):
         asyncio.run(Fetcher().fetch("http://mixed.example/"))
 
 
@@ -267,7 +267,7 @@ def test_a_host_or_a_network_can_be_allowed(server: Server, allow: str, monkeypa
 
 @pytest.mark.parametrize("allow", ["http://x", "a/b", "*.example", "", "x:80", "10.0.0.0/99"])
 def test_what_is_no_server_cannot_be_allowed(allow: str) -> None:
-    with pytest.raises(ConfigError, match=r"write intranet\.example or 10\.0\.0\.0/8"):
+    with pytest.raises(ConfigError, match=r"such as intranet\.example or 10\.0\.0\.0/8"):
         Fetcher(allow=[allow])
 
 
@@ -331,7 +331,7 @@ def test_what_is_not_an_answer_is_an_error_that_names_the_url_without_its_query(
 
 
 def test_a_server_that_is_not_there_and_one_without_tls(server: Server) -> None:
-    with pytest.raises(FetchError, match="does not speak TLS"):
+    with pytest.raises(FetchError, match="supports no common TLS version"):
         fetch(server.url.replace("http:", "https:"))
     server.close()
     free = socket.create_server(("127.0.0.1", 0))
@@ -346,7 +346,7 @@ def test_a_name_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(FetchError, match="there is no server of that name"):
+    with pytest.raises(FetchError, match="unknown host"):
         asyncio.run(Fetcher().fetch("http://nothing.example/"))
 
 
@@ -673,7 +673,7 @@ def connect_to(monkeypatch: pytest.MonkeyPatch, *answering: str) -> list[str]:
 def test_the_addresses_of_a_server_are_tried_in_order_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups = resolve(monkeypatch, "93.184.216.34", "93.184.216.34", "1.1.1.1")
     tried = connect_to(monkeypatch)
-    with pytest.raises(FetchError, match="its server does not answer"):
+    with pytest.raises(FetchError, match="the server does not respond"):
         asyncio.run(Fetcher().fetch("http://many.example/"))
     assert tried == ["93.184.216.34", "1.1.1.1"]
     assert lookups == [("many.example", 80, socket.SOCK_STREAM)]

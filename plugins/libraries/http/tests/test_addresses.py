@@ -99,9 +99,9 @@ def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
     [
         ("socks4://u:secret@127.0.0.1:1", "unknown kind"),
         ("ftp://u:secret@127.0.0.1:1", "unknown kind"),
-        ("http://u:secret@a..b", "not the address"),
-        ("http://u:secret@[::1", "not the address"),
-        ("u:secret@127.0.0.1:99999", "not the address"),
+        ("http://u:secret@a..b", "has no valid address"),
+        ("http://u:secret@[::1", "has no valid address"),
+        ("u:secret@127.0.0.1:99999", "has no valid address"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
@@ -152,15 +152,15 @@ def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: st
         with pytest.raises(ConfigError) as caught:
             proxy_for("https://a.example")
         assert str(caught.value) == (
-            'ALL_PROXY is set to a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or put the server\'s host '
-            "into NO_PROXY"
+            'ALL_PROXY is set to a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or add the server\'s host '
+            "to NO_PROXY"
         )
 
 
 def test_the_variable_of_a_scheme_is_named_for_its_proxy(no_proxies: pytest.MonkeyPatch) -> None:
     no_proxies.setenv("HTTPS_PROXY", "ftp://h")
     no_proxies.setenv("ALL_PROXY", "http://h:1")
-    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY is set to a proxy that is of an unsupported kind"):
+    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY is set to a proxy that has an unsupported scheme"):
         proxy_for("https://a.example")
 
 
@@ -200,7 +200,7 @@ def test_an_address_that_is_accepted_is_one_to_other_libraries(url: str) -> None
 
 @pytest.mark.parametrize("host", ["1.2.3.999", "256.0.0.1", "127.0.0.010"])
 def test_four_numbers_that_are_no_ip_address_are_refused(host: str) -> None:
-    with pytest.raises(ConfigError, match="base_url is not the address of a server"):
+    with pytest.raises(ConfigError, match="base_url is not a valid server URL"):
         check_url(f"http://{host}/v1")
     assert check_url("http://127.0.0.10/v1") == "http://127.0.0.10/v1"
 

@@ -75,7 +75,7 @@ def test_what_http_cannot_reach_is_refused(url: str) -> None:
         check_url(url, setting="azure_endpoint")
 
 
-NO_SERVER = "is not the address of a server, such as http://127.0.0.1:8000/v1"
+NO_SERVER = "is not a valid server URL, such as http://127.0.0.1:8000/v1"
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ NO_SERVER = "is not the address of a server, such as http://127.0.0.1:8000/v1"
             "http://h:99999/secret",
             f"{NO_SERVER}: it needs a valid host",
         ),
-        ("http://h?key=secret", f"{NO_SERVER}: leave out what"),
-        ("http://h#secret", f"{NO_SERVER}: leave out what"),
+        ("http://h?key=secret", f"{NO_SERVER}: remove everything"),
+        ("http://h#secret", f"{NO_SERVER}: remove everything"),
         (
             "http://h/secr\u00e9t/secret",
-            f"{NO_SERVER}: it has a space",
+            f"{NO_SERVER}: it contains a space",
         ),
-        ("http://h/a secret", f"{NO_SERVER}: it has a space"),
+        ("http://h/a secret", f"{NO_SERVER}: it contains a space"),
     ],
 )
 def test_a_refused_address_is_not_shown(url: str, says: str) -> None:
@@ -110,7 +110,7 @@ def test_a_refused_address_is_not_shown(url: str, says: str) -> None:
 
 
 def test_a_client_needs_the_address_of_a_server() -> None:
-    with pytest.raises(ConfigError, match=r"^acme: its URL is not the address of a server") as caught:
+    with pytest.raises(ConfigError, match=r"^acme: the server URL has no valid host") as caught:
         HTTPClient("http://u:secret@a..b", backend="acme")
     assert "secret" not in str(caught.value)
     assert HTTPClient("https://u:secret@h:1/v1", backend="acme").address == "https://h:1"

@@ -88,7 +88,7 @@ def test_a_key_for_a_service_that_takes_none_is_refused() -> None:
 
 
 def test_a_service_of_ones_own_needs_its_address() -> None:
-    with pytest.raises(ToolServiceError, match="it needs an address: set url"):
+    with pytest.raises(ToolServiceError, match="needs a URL: set url"):
         ask(None, place=Place(open=True), key=None)
 
 
@@ -232,7 +232,7 @@ def test_an_answer_without_end_is_left(web: WebServer) -> None:
 
 def test_a_service_that_sends_a_byte_now_and_then_is_left(web: WebServer) -> None:
     web.put("/search", WebAnswer(ending="drip"))
-    with pytest.raises(ToolServiceError, match=r"no whole answer after 0.3 s: try again later"):
+    with pytest.raises(ToolServiceError, match=r"no complete response within 0.3 s: try again later"):
         ask(f"{web.url}/search", config={"request_timeout": 0.3, "max_retries": 9})
     assert len(web.requests) <= 1  # the server may not even have begun
 

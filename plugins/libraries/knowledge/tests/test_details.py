@@ -472,7 +472,7 @@ def test_a_reader_of_two_generations_back_is_refused_however_it_reads(notes: Kno
         build(notes)
         vars(first.chunks).pop("documents", None)
     for read in (first.chunks.ids, lambda: first.chunks.documents):  # type: ignore[attr-defined]
-        with pytest.raises(ChangedIndexError, match="was changed twice since it was opened: open it again"):
+        with pytest.raises(ChangedIndexError, match="has changed twice since it was opened: reopen it"):
             read()
 
 

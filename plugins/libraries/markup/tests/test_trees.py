@@ -33,7 +33,7 @@ def test_entities_that_multiply_are_refused() -> None:
     "data", [b"", b"<a>", b"<a><b></a>", b"\x89PNG", b"<a>" * 5000, b'<?xml version="1.0" encoding="x-no"?><a/>']
 )
 def test_xml_that_is_not_well_formed_is_refused_by_name(data: bytes) -> None:
-    with pytest.raises(DocParserError, match=r"^a\.docx is damaged: its XML cannot be read"):
+    with pytest.raises(DocParserError, match=r"^a\.docx is corrupted: its XML cannot be parsed"):
         xml_tree(data, source="a.docx")
 
 

@@ -97,10 +97,10 @@ def test_the_certificates_of_the_address_are_used() -> None:
         ("53400", False, True, ""),
         ("55P03", False, True, "end its transaction"),
         ("57014", False, True, "raise the statement_timeout"),
-        ("28P01", False, False, "the password is wrong"),
+        ("28P01", False, False, "wrong user or password"),
         ("28000", False, False, "pg_hba.conf"),
         ("3D000", False, False, "create it"),
-        ("42501", False, False, "grant the right"),
+        ("42501", False, False, "lacks a privilege"),
         ("42P01", False, False, "a table is missing"),
         ("42703", False, False, "changed by hand"),
         ("23505", False, False, ""),
@@ -131,8 +131,8 @@ def _caused_by(error: Exception) -> InterfaceError:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (TimeoutError(), "has not answered in time"),
-        (_caused_by(TimeoutError()), "has not answered in time"),
+        (TimeoutError(), "did not respond in time"),
+        (_caused_by(TimeoutError()), "did not respond in time"),
         (_caused_by(ConnectionResetError("reset by hush@hush-hush")), "cannot be reached, or the connection was lost (reset by "),
         (OSError("no route"), "cannot be reached, or the connection was lost (no route)"),
         (struct.error("too short"), "cannot be reached, or the connection was lost (too short)"),

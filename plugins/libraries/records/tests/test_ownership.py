@@ -122,7 +122,7 @@ def test_a_fork_of_a_finished_run_ends_as_that_run_and_is_free_before_and_after(
     again = FnCallAgent(llm=ScriptedModel([]), name="clerk", store=store).resume(copy)
     assert (again.text, again.usage, again.run_id) == ("Hello.", result.usage, copy)
     assert (kept.run.state, kept.is_held) == ("finished", False)
-    with pytest.raises(StoreError, match="has the steps 1 to 3: it cannot be forked at 0"):
+    with pytest.raises(StoreError, match="cannot be forked at step 0: it has steps 1 to 3"):
         asyncio.run(fork(store, result.run_id, at=0))
     asyncio.run(fork(store, result.run_id, at=len(store.kept[result.run_id].entries)))
 
@@ -233,7 +233,7 @@ def test_an_outage_shorter_than_the_patience_is_waited_out_and_nothing_is_done_m
         result = FnCallAgent([pay], failing_from_the_answer_on(store, 3), store=store).ask("Pay.")
     assert (result.text, done) == ("Paid.", [3]), "the call waited for the store"
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        f"run {result.run_id} waits for its store, up to 30 s",
+        f"run {result.run_id} is waiting for its store, for up to 30 s",
         f"run {result.run_id} continues",
     ]
     assert all(record.exc_info is None for record in caplog.records), "no traceback reaches stderr"

@@ -116,7 +116,7 @@ def test_an_agent_recovers_its_runs_when_its_first_run_begins_if_its_store_says_
 
 
 def test_without_a_store_there_is_nothing_to_recover() -> None:
-    with pytest.raises(ConfigError, match="give it one"):
+    with pytest.raises(ConfigError, match="configure a store"):
         asyncio.run(recover(FnCallAgent(llm=ScriptedModel([]), name="clerk")))
 
 
@@ -209,5 +209,5 @@ def test_what_is_recovered_in_the_background_is_logged_and_a_failure_ends_nothin
     Recovery(Resuming({}), OutOfUse())._run()  # type: ignore[arg-type]
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "recovered run r: failed full"),
-        ("WARNING", "interrupted runs are not recovered: locked"),
+        ("WARNING", "interrupted runs could not be recovered: locked"),
     ]

@@ -113,7 +113,7 @@ def test_a_fork_has_the_first_entries_and_knows_its_origin(at: int | None, count
             "r", "forked", False, "clerk", "s", "ada", "Hi",
         )  # fmt: skip
         for wrong in (0, 4, -1):
-            with pytest.raises(StoreError, match=f"run r has the steps 1 to 3: it cannot be forked at {wrong}"):
+            with pytest.raises(StoreError, match=f"run r cannot be forked at step {wrong}: it has steps 1 to 3"):
                 await fork(store, "r", at=wrong)
         assert len(await store.runs()) == 2
 

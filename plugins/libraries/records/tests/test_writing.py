@@ -140,8 +140,8 @@ def test_pauses_grow_up_to_half_a_second_and_the_patience_and_are_logged_once(
         run_id = asyncio.run(main())
     assert slept == pytest.approx(pauses)
     assert caplog.messages == [
-        f"run {run_id} waits for its store, up to {patience_s:g} s: locked",
-        f"run {run_id} continues: its store can be used again",
+        f"run {run_id} is waiting for its store, for up to {patience_s:g} s: locked",
+        f"run {run_id} continues: its store is available again",
     ]
 
 

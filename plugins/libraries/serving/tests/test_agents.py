@@ -244,7 +244,7 @@ def test_a_clients_tool_has_a_name_and_runs_in_a_run_only() -> None:
     for one in tools._tools:
         assert (one.description, one.resumable) == ("", True)
         assert one.schema()["parameters"]["type"] == "object"
-        with pytest.raises(ToolServiceError, match=f"{one.name} runs at the client"):
+        with pytest.raises(ToolServiceError, match=f"{one.name} can run only in the client"):
             asyncio.run(one.call({}))
     for schema in ({}, {"name": 1}, {"name": "a b"}):
         with pytest.raises(ConfigError):

@@ -75,7 +75,7 @@ def test_messages_may_be_as_large_as_the_limit(spare: int, is_taken: bool) -> No
             if is_taken:
                 await ask(serving, [QUESTION])
             else:
-                with pytest.raises(InputTooLargeError, match=f"send at most {limits.input_bytes}"):
+                with pytest.raises(InputTooLargeError, match=f"the limit is {limits.input_bytes}"):
                     await ask(serving, [QUESTION])
 
     asyncio.run(main())
@@ -88,7 +88,7 @@ def test_no_run_begins_while_too_many_wait_in_memory(end: str) -> None:
         async with serving_of(limits=limits) as serving:
             waiting = [await ask(serving, "pay", owner=owner) for owner in ("ada", "bob")]
             with pytest.raises(
-                TooManyRunsError, match=r"^2 runs wait for a person.* configure a store"
+                TooManyRunsError, match=r"^2 runs are waiting for a human.* configure a store"
             ) as caught:
                 await ask(serving, "Tide?")
             assert caught.value.retry_after_s == 7
@@ -654,7 +654,7 @@ def test_interrupted_runs_are_looked_for_now_and_then_also_after_an_outage(caplo
 
     with caplog.at_level(logging.WARNING, logger="jackfield.serving"):
         asyncio.run(main())
-    assert caplog.messages == ["interrupted runs are not recovered: locked"], "once for both attempts of the outage"
+    assert caplog.messages == ["interrupted runs could not be recovered: locked"], "once for both attempts of the outage"
 
 
 def test_a_run_that_another_process_continues_first_does_not_keep_the_others_waiting() -> None:

@@ -56,7 +56,7 @@ def test_a_request_without_parts_has_no_facts_and_a_run_without_facts_no_request
     for _ in range(100_000):
         deep = [deep]
     for value in (object(), circle, deep):
-        with pytest.raises(ConfigError, match="must be JSON"):
+        with pytest.raises(ConfigError, match="must be JSON-serializable"):
             Request(config={"x": value}).as_facts()
     assert request_of({"takes_questions": "yes"}) == Request()
 
