@@ -52,7 +52,7 @@ def test_an_alias_is_refused_before_a_value_is_made_of_it(text: str) -> None:
     ],
 )
 def test_a_key_that_is_there_twice_is_refused(form: Form, text: str) -> None:
-    with pytest.raises(ValueError, match=r"twice|overwrite"):
+    with pytest.raises(ValueError, match=r"duplicate key|overwrite"):
         parse_table(text, form)
 
 
@@ -126,7 +126,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("x" * (2 << 20))
     assert len(read_text(path, max_bytes=2 << 20)) == 2 << 20
-    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+    with pytest.raises(ConfigError, match="exceeds the 1 MiB limit"):
         read_text(path, max_bytes=1 << 20)
 
 
@@ -151,7 +151,7 @@ def test_only_keys_of_one_table_must_differ(text: str, value: object) -> None:
 
 def test_an_error_names_the_line_and_the_beginning_of_the_key() -> None:
     assert MAX_DEPTH == 64
-    with pytest.raises(ValueError, match=r"^duplicate key 'b' twice, line 4$"):
+    with pytest.raises(ValueError, match=r"^duplicate key 'b', line 4$"):
         parse_table("a: 1\nb: 1\nc: 1\nb: 2\n", "yaml")
     key = "k" * 99
     for text, form in ((f"{key}: 1\n{key}: 2", "yaml"), (f'{{"{key}": 1, "{key}": 2}}', "json")):

@@ -42,7 +42,7 @@ def test_texts_are_filled_and_nothing_else(template: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({}, r"has no value for 'topic', 'tone': pass -p topic=… -p tone=…, or write a default under `params`"),
+        ({}, r"no value for 'topic', 'tone' in {file}: pass -p topic=… -p tone=…, or add a default under `params`"),
         ({"topic": "x", "tone": "y", "audiense": "z"}, r"has no variable 'audiense'; did you mean 'audience'\?"),
         ({"topic": "x", "tone": "y", "input": "z"}, "has no variable 'input'"),
     ],
@@ -55,8 +55,8 @@ def test_missing_and_unknown_variables_are_named(template: Path, params: dict[st
 def test_a_default_without_a_variable_and_one_that_is_a_table_are_errors(tmp_path: Path) -> None:
     for params, message in (
         ({"topic": "x"}, "has no variable 'topic'"),
-        ({"a": {}}, "must be a table of texts"),
-        (["a"], "must be a table of texts"),
+        ({"a": {}}, "must be a table of default values"),
+        (["a"], "must be a table of default values"),
     ):
         (tmp_path / "a.json").write_text(json.dumps({"llm": "openai:m", "params": params}))
         with pytest.raises(ConfigError, match=message):

@@ -35,11 +35,11 @@ def test_a_users_prompts_replace_those_they_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"great": "x"}, "no prompt 'great'; did you mean 'greet'"),
+        ({"great": "x"}, "unknown prompt 'great' did you mean 'greet'"),
         ({"greet": {"fr": "x"}}, ": unknown language 'fr'"),
         (5, "prompts must be the path of a TOML file or a dict, got int"),
         ({"greet": 5}, "must be a string, or one string for each of en, zh"),
-        ({"greet": {"en": 5}}, "must be a string for 'en', not int"),
+        ({"greet": {"en": 5}}, "must be a string for 'en', got int"),
         ("gone.toml", "gone.toml cannot be read: No such file"),
         ("bad.toml", "bad.toml is not valid TOML"),
     ],

@@ -79,5 +79,5 @@ def test_another_vocabulary_than_the_one_that_is_meant_is_refused(write: Callabl
         "vocabulary 'some.tiktoken' has the wrong SHA-256: expected 0123456789ab…, got "
         f"{hashlib.sha256(data).hexdigest()[:12]}…; delete the file and download it again"
     )
-    with pytest.raises(ConfigError, match=r"some\.tiktoken' is not the one that is meant"):
+    with pytest.raises(ConfigError, match=r"some\.tiktoken' has the wrong SHA-256"):
         read_vocabulary(write(data), sha256="0" * 64)

@@ -280,7 +280,7 @@ def test_a_stream_without_a_reason_is_complete_if_it_said_done() -> None:
 def test_a_stream_that_just_ends_is_an_error_after_its_events() -> None:
     reader = ChatReader(Failures("openai"))
     assert list(reader.feed(stream_of([delta(content="half")], done=False))) == [TextDelta("half")]
-    with pytest.raises(ModelResponseError, match="in the middle"):
+    with pytest.raises(ModelResponseError, match="ended before the response was complete"):
         list(reader.finish())
 
 

@@ -211,7 +211,7 @@ def test_an_error_in_a_stream_may_state_its_status(
     )
     assert (type(error), error.status) == (error_class, status)
     assert (error.code, error.request_id) == (None if code is None else str(code), "r")
-    assert str(error).startswith("openai: error in the answer: x (")
+    assert str(error).startswith("openai: error in the response: x (")
 
 
 @pytest.mark.parametrize(

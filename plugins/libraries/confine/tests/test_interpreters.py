@@ -63,7 +63,7 @@ def test_a_script_that_starts_a_python_is_that_python(tmp_path: Path) -> None:
     ("named", "told"),
     [
         ("./missing/python", r"missing/python cannot be started: No such file"),
-        ("no-such-python", r"no interpreter 'no-such-python' on the PATH"),
+        ("no-such-python", r"interpreter 'no-such-python' is not on the PATH"),
         ("/bin/echo", r"/bin/echo is not a Python interpreter"),
     ],
 )

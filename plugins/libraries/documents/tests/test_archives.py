@@ -30,9 +30,9 @@ def test_files_are_read_by_name() -> None:
 
 def test_a_file_that_is_not_there_is_an_error_that_names_both() -> None:
     archive = Archive(packed(a=b"tea"), source="x.zip")
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: '\.\./a' is missing"):
+    with pytest.raises(DocParserError, match=r"^x\.zip is corrupted: '\.\./a' is missing"):
         archive.read("../a")
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'n{100}' is missing$"):
+    with pytest.raises(DocParserError, match=r"^x\.zip is corrupted: 'n{100}' is missing$"):
         archive.read("n" * 101)
 
 
@@ -47,7 +47,7 @@ def test_a_file_with_another_checksum_is_damaged_and_the_others_are_read(method:
     checksum = zlib.crc32(b"tea").to_bytes(4, "little")
     assert data.count(checksum) == 2
     archive = Archive(data.replace(checksum, bytes(4)), source="x.zip")
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'a' in it cannot be decompressed"):
+    with pytest.raises(DocParserError, match=r"^x\.zip is corrupted: 'a' in it cannot be decompressed"):
         archive.read("a")
     assert archive.read("b") == b"time"
 
@@ -56,7 +56,7 @@ def test_a_file_with_another_checksum_is_damaged_and_the_others_are_read(method:
     ("limits", "reason"),
     [
         ({"max_unpacked": 999}, "it decompresses to"),
-        ({"max_entries": 1}, "it holds more than 1 files"),
+        ({"max_entries": 1}, "it contains more than 1 files"),
     ],
 )
 def test_what_is_too_large_is_refused_before_anything_is_unpacked(limits: dict[str, int], reason: str) -> None:
@@ -67,7 +67,7 @@ def test_what_is_too_large_is_refused_before_anything_is_unpacked(limits: dict[s
 def test_files_that_contain_what_begins_an_entry_count_once() -> None:
     archive = Archive(packed(zipfile.ZIP_STORED, a=ENTRY, b=ENTRY), source="x.zip", max_entries=2)
     assert archive.read("b") == ENTRY
-    with pytest.raises(DocParserError, match="it holds more than 2 files"):
+    with pytest.raises(DocParserError, match="it contains more than 2 files"):
         Archive(packed(zipfile.ZIP_STORED, a=ENTRY * 3, b=b""), source="x.zip", max_entries=2)
 
 
@@ -82,7 +82,7 @@ def test_a_file_never_gives_more_than_it_says_it_has() -> None:
     lie = data.replace((5000).to_bytes(4, "little"), (50).to_bytes(4, "little"))
     consistent = lie.replace(*(zlib.crc32(b"a" * size).to_bytes(4, "little") for size in (5000, 50)))
     for archive in (lie, consistent):
-        with pytest.raises(DocParserError, match=r"^x\.zip is damaged"):
+        with pytest.raises(DocParserError, match=r"^x\.zip is corrupted"):
             Archive(archive, source="x.zip").read("a")
 
 
@@ -90,8 +90,8 @@ def test_a_file_never_gives_more_than_it_says_it_has() -> None:
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"text", "is not what its name says"),
-        (packed(a=b"tea")[:-30], "is damaged or cut off"),
+        (b"text", "does not match its extension"),
+        (packed(a=b"tea")[:-30], "is corrupted or truncated"),
         (packed(zipfile.ZIP_LZMA, a=b"tea"), "cannot be read: unsupported compression method"),
         (packed(a=b"tea").replace(ENTRY + b"\0\0", ENTRY + b"\1\0"), "is encrypted"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is in the format of Office before 2007"),
@@ -125,8 +125,8 @@ def test_whatever_a_damaged_archive_makes_the_libraries_raise_is_damage(
 
     archive = Archive(packed(a=b"tea"), source="x.zip")
     monkeypatch.setattr(archive, "_unpack", fail)
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'a' in it cannot be decompressed"):
+    with pytest.raises(DocParserError, match=r"^x\.zip is corrupted: 'a' in it cannot be decompressed"):
         archive.read("a")
     monkeypatch.setattr(zipfile, "ZipFile", fail)
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged or cut off"):
+    with pytest.raises(DocParserError, match=r"^x\.zip is corrupted or truncated"):
         Archive(b"PK", source="x.zip")

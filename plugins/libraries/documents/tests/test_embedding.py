@@ -61,7 +61,7 @@ def made(model: str = "scripted:m", *answer: tuple[float, ...], max_chars: int =
     ("vectors", "problem"),
     [
         ([(1.0, 2.0)], "1 vectors for 2 texts"),
-        ([(1.0, 2.0), (1.0,)], "different lengths"),
+        ([(1.0, 2.0), (1.0,)], "differ in length"),
         ([(), ()], "empty"),
         ([(1.0, 2.0), (1.0, float("nan"))], "not finite"),
         ([(1.0, 2.0), (1.0, float("-inf"))], "not finite"),

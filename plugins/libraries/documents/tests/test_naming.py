@@ -19,7 +19,7 @@ def test_a_file_of_the_conversation_is_meant_by_its_path_and_by_its_last_part() 
 
 def test_of_two_files_with_one_name_the_path_says_which() -> None:
     files = ("/one/a.md", "/two/a.md")
-    with pytest.raises(ToolArgumentError, match=r"'a\.md' is the name of 2 documents: leave it out"):
+    with pytest.raises(ToolArgumentError, match=r"2 documents are named 'a\.md': leave it out"):
         file_meant("a.md", files, Workspace("nowhere"), if_several="leave it out")
     assert file_meant("/two/a.md", files, Workspace("nowhere")) == "/two/a.md"
 

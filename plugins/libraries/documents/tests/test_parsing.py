@@ -244,7 +244,7 @@ def test_limits_grow_by_themselves_for_each_four_mebibytes_and_by_forty_times_th
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 def test_memory_ends_at_a_limit(read: Read) -> None:
-    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing used more than 64 MiB of memory"):
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing requires more than 64 MiB of memory"):
         read("memory", limits=ParserLimits(memory_bytes=64 * MIB))
     assert read("after").blocks
 
@@ -257,7 +257,7 @@ def test_processor_time_ends_at_a_limit(read: Read) -> None:
 
 
 def test_waiting_ends_at_a_limit(read: Read) -> None:
-    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing used more than 1 s\."):
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: parsing took longer than 1 s\."):
         read("sleep", limits=ParserLimits(wall_s=1))
     assert read("after").blocks
 

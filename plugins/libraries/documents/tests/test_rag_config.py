@@ -81,7 +81,7 @@ def test_a_searcher_may_come_with_settings() -> None:
     config = RAGConfig.parse({"rag_searchers": ["keyword_search", {"name": "acme/rank", "model": "m"}]})
     assert config.searchers == {"keyword_search": {}, "acme/rank": {"model": "m"}}
     assert RAGConfig(retrieval_type="hybrid").searchers == {"keyword_search": {}, "vector_search": {}}
-    for wrong, told in (([{"model": "m"}], "needs 'name'"), (["a", {"name": "a"}], "named twice")):
+    for wrong, told in (([{"model": "m"}], "requires 'name'"), (["a", {"name": "a"}], "listed twice")):
         with pytest.raises(ConfigError, match=told):
             RAGConfig.parse({"rag_searchers": wrong})
 
@@ -133,7 +133,7 @@ def test_the_index_of_an_included_model_needs_no_name_of_a_model(
     [
         (
             {"front_page": 1},
-            "'front_page' ; available: keyword_search, vector_search",
+            "unknown searcher 'front_page'; available: keyword_search, vector_search",
         ),
         ({"keyword_search": -1}, "the weight of 'keyword_search' must be finite and at least 0"),
         ({"keyword_search": float("nan")}, "the weight of 'keyword_search' must be finite and at least 0"),
@@ -189,7 +189,7 @@ def test_reranking_is_the_last_step_over_whatever_else_is_asked() -> None:
 
 @pytest.mark.parametrize(
     ("rerank", "says"),
-    [({"model": "m"}, "needs 'name'"), ({"name": "r", "searcher": "x"}, "leave 'searcher' out")],
+    [({"model": "m"}, "requires 'name'"), ({"name": "r", "searcher": "x"}, "remove 'searcher'")],
 )
 def test_a_reranker_has_a_name_and_not_another_searcher(rerank: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):

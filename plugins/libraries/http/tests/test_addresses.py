@@ -97,8 +97,8 @@ def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
 @pytest.mark.parametrize(
     ("proxy", "says"),
     [
-        ("socks4://u:secret@127.0.0.1:1", "unknown kind"),
-        ("ftp://u:secret@127.0.0.1:1", "unknown kind"),
+        ("socks4://u:secret@127.0.0.1:1", "unknown scheme"),
+        ("ftp://u:secret@127.0.0.1:1", "unknown scheme"),
         ("http://u:secret@a..b", "has no valid address"),
         ("http://u:secret@[::1", "has no valid address"),
         ("u:secret@127.0.0.1:99999", "has no valid address"),

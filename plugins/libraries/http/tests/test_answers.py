@@ -59,7 +59,7 @@ def test_an_answer_that_is_done_is_not_read_to_its_end() -> None:
 def test_the_events_before_an_error_come_first() -> None:
     events = reader().feed(A + b"data: {}\n\n")
     assert next(events) == TextDelta("a")
-    with pytest.raises(ModelResponseError, match=r"not part of an answer: '\{\}'; check base_url") as caught:
+    with pytest.raises(ModelResponseError, match=r"not part of a response: '\{\}'; check base_url") as caught:
         next(events)
     assert isinstance(caught.value.__cause__, KeyError)
 

@@ -177,12 +177,12 @@ def test_what_is_no_part_of_an_answer_is_shown_with_what_to_check(
     server: FakeOpenAI, make: Callable[..., Acme], data: str
 ) -> None:
     server.reply(events('{"say": "so"}', data))
-    with pytest.raises(ModelResponseError, match=r"not part of an answer.*; check that it says") as caught:
+    with pytest.raises(ModelResponseError, match=r"not part of a response.*; check that it says") as caught:
         ask(make())
     assert caught.value.partial_text == "so"
 
 
-@pytest.mark.parametrize(("data", "told"), [((), "no answer: check that"), (('{"say": "so"}',), "in the middle")])
+@pytest.mark.parametrize(("data", "told"), [((), "no response: check that"), (('{"say": "so"}',), "before the response was complete")])
 def test_an_answer_without_its_end_is_an_error(
     server: FakeOpenAI, make: Callable[..., Acme], data: tuple[str, ...], told: str
 ) -> None:
@@ -482,7 +482,7 @@ def test_an_address_is_given_by_the_configuration_else_the_environment(monkeypat
     monkeypatch.setenv("ACME_URL", "http://environment/")
     assert (configured_url(None, rule), configured_url("http://set", rule)) == ("http://environment", "http://set")
     assert configured_url("", KeyRule("K")) is None
-    with pytest.raises(ConfigError, match="endpoint must begin with"):
+    with pytest.raises(ConfigError, match="endpoint must start with"):
         configured_url("ftp://h", rule, setting="endpoint")
 
 

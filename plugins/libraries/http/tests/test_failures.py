@@ -59,7 +59,7 @@ def translated(error: Exception, **options: Any) -> ModelServiceError:
         (
             StreamTooLongError("a line", 1000),
             ModelResponseError,
-            "acme: http://h:1 sent a line of more than 1,000 bytes: request less at once, and check that it is the "
+            "acme: http://h:1 sent a line of more than 1,000 bytes: request less at once, and check that this is the "
             "right server",
         ),
         *(
@@ -182,7 +182,7 @@ def test_every_status_from_300_to_399_is_a_redirect_whatever_the_backend_advises
 def test_data_that_is_no_answer_is_quoted_in_part() -> None:
     error = Failures("acme").unreadable(b"x" * 5000 + b"end", advice="look there")
     assert type(error) is ModelResponseError
-    assert "not part of an answer: 'xxx" in str(error)
+    assert "not part of a response: 'xxx" in str(error)
     assert str(error).endswith("; look there")
     assert len(str(error)) < 200
 

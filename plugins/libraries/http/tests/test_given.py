@@ -124,7 +124,7 @@ def test_a_key_loses_only_the_space_around_it(key: str, space: str) -> None:
 
 @pytest.mark.parametrize("key", ["sk-caf\u00e9", "sk-ca\nf", "sk-ca\x00f"])
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
-    with pytest.raises(ConfigError, match=r"^the key has a .*: copy the key again$") as caught:
+    with pytest.raises(ConfigError, match=r"^the key contains a .*: copy the key again$") as caught:
         key_for_header(key)
     assert "ca\n" not in str(caught.value)
     assert "sk-" not in str(caught.value)

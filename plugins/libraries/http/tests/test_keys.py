@@ -90,7 +90,7 @@ def test_a_key_that_no_header_can_carry_is_named_but_not_shown(
     configured = SecretStr(key) if name == "api_key" else None
     with pytest.raises(ConfigError) as caught:
         find_key(None, RULE, configured=configured, settings=Settings())
-    assert str(caught.value) == f"{name} has {fault}, which no HTTP header can carry: copy the key again"
+    assert str(caught.value) == f"{name} contains {fault}, which no HTTP header can carry: copy the key again"
 
 
 @pytest.mark.parametrize("url_variable", ["ACME_URL", ""])
@@ -99,8 +99,8 @@ def test_a_key_that_is_withheld_says_where_it_would_have_gone_and_what_to_set(ur
     key = find_key("https://elsewhere.example:1/v1?a=b", rule, configured=None, settings=Settings())
     more = ", or ACME_URL in the environment" if url_variable else ""
     assert key.withheld == (
-        "ACME_KEY is not sent to elsewhere.example, a host that was not configured together with it: set api_key beside "
-        f"the address{more}"
+        "ACME_KEY is not sent to elsewhere.example, a host that was not configured together with it: set api_key next to "
+        f"the URL{more}"
     )
     with pytest.raises(ConfigError, match=r"^backend acme needs a key, but ACME_KEY is not sent"):
         key.or_missing(needed_by="backend acme")

@@ -115,7 +115,7 @@ def test_an_object_of_an_unknown_kind_is_skipped_and_one_of_no_kind_is_an_error(
         TextDelta("a"),
         ModelFinished("other", provider_reason="cut"),
     ]
-    with pytest.raises(ModelResponseError, match="not part of an answer"):
+    with pytest.raises(ModelResponseError, match="not part of a response"):
         events_of(KindReader(Failures("kinds")), {"value": "a"})
 
 
@@ -214,7 +214,7 @@ def test_calls_in_the_object_itself_have_other_names_and_may_lack_parts() -> Non
 
 
 def test_a_text_that_is_no_text_is_not_part_of_an_answer() -> None:
-    with pytest.raises(ModelResponseError, match="not part of an answer"):
+    with pytest.raises(ModelResponseError, match="not part of a response"):
         events_of(flat(), {"text": 3})
 
 
@@ -309,7 +309,7 @@ def test_options_go_to_their_places() -> None:
     ],
 )
 def test_an_option_without_a_place_is_refused(option: str, value: object) -> None:
-    with pytest.raises(UnsupportedInputError, match=f"flat has no {option}: remove it for this model"):
+    with pytest.raises(UnsupportedInputError, match=f"flat does not support {option}: remove it for this model"):
         body(**{option: value})
 
 

@@ -156,7 +156,7 @@ def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
     host: Any = SimpleNamespace(policy=SimpleNamespace(rows=lambda _: []))
     assert notes.why_outdated(host) == "", "a parser that is no longer installed does not count"
     now = version("jackfield-text")
-    told = "index 'notes' is outdated: jackfield-text/markdown {} is 9.9 now. To update it, run: jackfield index build notes"
+    told = "index 'notes' is outdated: jackfield-text/markdown {} is now 9.9. To update it, run: jackfield index build notes"
     assert why_outdated(notes, text="9.9") == told.format(now)
     monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
     assert "texts are now split differently" in why_outdated(notes)
@@ -313,7 +313,7 @@ def test_a_name_has_at_most_a_hundred_letters_digits_and_signs(name: str, is_val
     if is_valid:
         assert KnowledgeIndex(name).folder.name == name
         return
-    with pytest.raises(ConfigError, match="not a valid name of an index"):
+    with pytest.raises(ConfigError, match="not a valid index name"):
         KnowledgeIndex(name)
 
 

@@ -189,7 +189,7 @@ def test_what_is_wrong_with_a_name_is_said_before_anything_changes() -> None:
         build("docs", "gone")
     with pytest.raises(ConfigError, match="only files, folders, patterns and URLs can"):
         build("index:other")
-    with pytest.raises(ConfigError, match="not a valid name of an index"):
+    with pytest.raises(ConfigError, match="not a valid index name"):
         KnowledgeIndex("../notes" if os.sep != "/" else "no tes")
     assert not KnowledgeIndex("notes").exists
 
@@ -198,10 +198,10 @@ def test_an_index_that_is_not_there_names_those_that_are() -> None:
     write(a="one")
     build("docs")
     with pytest.raises(
-        ConfigError, match=r"no index 'note'; available: notes\. To create it, run: jackfield index build note FILES"
+        ConfigError, match=r"no index named 'note'; available: notes\. To create it, run: jackfield index build note FILES"
     ):
         KnowledgeIndex("note").facts()
-    with pytest.raises(ConfigError, match="no index 'other'"):
+    with pytest.raises(ConfigError, match="no index named 'other'"):
         build(index="other")
 
 

@@ -285,7 +285,7 @@ def test_another_users_file_is_not_used(path: Path) -> None:
     ledger.change("a", Count.up)
     ledger.close()
     os.chown(path, 54321, -1)
-    with pytest.raises(ConfigError, match="belongs to another user"):
+    with pytest.raises(ConfigError, match="is owned by another user"):
         ledger.change("a", Count.up)
 
 

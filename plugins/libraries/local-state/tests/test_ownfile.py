@@ -87,7 +87,7 @@ def test_a_creation_that_fails_leaves_an_empty_file_for_the_next_attempt(make: M
 def test_a_file_of_an_older_or_a_newer_version_is_refused(version: int, make: MakeFile) -> None:
     pragmas(make(version=version))
     with (
-        pytest.raises(OtherVersionError, match=rf"it has version {version}, and this acme reads 2"),
+        pytest.raises(OtherVersionError, match=rf"it has version {version}, but this acme only reads version 2"),
         make().use(patience_s=60),
     ):
         pass

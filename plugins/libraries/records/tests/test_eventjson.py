@@ -169,7 +169,7 @@ def test_read_only_data_is_written_as_lists_and_objects() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (7, "an object , got 7"),
+        (7, "expected an object, got 7"),
         ({}, "None is not a known event; available: TextDelta"),
         ({"event": ["TextDelta"]}, "is not a known event"),
         ({"event": "TextDleta"}, "'TextDleta' is not a known event; available: TextDelta"),

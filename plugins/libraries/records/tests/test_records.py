@@ -408,7 +408,7 @@ def test_a_fork_goes_its_own_way_from_any_entry() -> None:
     result = FnCallAgent(world.tools(), ScriptedModel([answer("Two are enough.")]), store=store).resume(other)
     assert (result.text, world.done) == ("Two are enough.", UNBROKEN)
     assert store.kept[whole.run_id].entries == before
-    with pytest.raises(StoreError, match="it cannot be forked at 99"):
+    with pytest.raises(StoreError, match="cannot be forked at step 99"):
         sync.run(fork(store, whole.run_id, at=99))
 
 

@@ -164,7 +164,7 @@ def test_a_question_that_has_changed_puts_what_was_done_in_doubt_and_repeats_not
     again = FnCallAgent([world.pay()], fresh.llm, name="helper", description="Pays.")
     result = dated(world, "Tuesday", again).resume(run_id, approvals=dict.fromkeys(waiting.waiting, True))
     assert (result.text, world.done) == ("Ada has it.", ["Ada", "Ada"]), "a person has agreed to it"
-    assert [note for note in world.notes(run_id) if "begins again" in note]
+    assert [note for note in world.notes(run_id) if "starts over" in note]
 
 
 def test_a_question_that_has_not_changed_continues_without_a_tool_call() -> None:
@@ -239,7 +239,7 @@ def test_a_helper_that_only_answered_begins_again_and_says_so() -> None:
 
     run_id = world.killed_after(3, dated(world, "Monday", talker()))  # create; below: begin, end
     assert dated(world, "Tuesday", talker()).resume(run_id).text == "Hm."
-    assert [note for note in world.notes(run_id) if "begins again" in note]
+    assert [note for note in world.notes(run_id) if "starts over" in note]
 
 
 @pytest.mark.parametrize("times", [1, 2])

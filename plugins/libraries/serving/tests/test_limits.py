@@ -117,7 +117,7 @@ def test_a_conversation_may_be_as_large_as_the_limit(spare: int, is_taken: bool)
             if is_taken:
                 await ask(serving, "And then?", continues=first)
             else:
-                with pytest.raises(InputTooLargeError, match="begin a new one"):
+                with pytest.raises(InputTooLargeError, match="start a new one"):
                     await ask(serving, "And then?", continues=first)
 
     asyncio.run(main())

@@ -179,7 +179,7 @@ async def test_after_an_outage_a_process_listens_again(
 async def test_the_memory_store_gives_a_run_to_one_at_a_time() -> None:
     store = MemoryStore()
     hold = await store.create(StoredRun(run_id="r", owner="ada", session="s"), ["first"])
-    with pytest.raises(StoreError, match="run r"):
+    with pytest.raises(StoreError, match="run r already exists"):
         await store.create(StoredRun(run_id="r"), ["another"])
     for work in (store.hold("r"), store.delete("r")):
         with pytest.raises(RunBusyError):

@@ -204,7 +204,7 @@ def test_a_run_whose_beginning_was_written_without_an_answer_begins_once(
     assert begun(store, "r") == 1, "the same beginning again"
     asyncio.run(store.append("r", 1, ["second"]))
     assert asyncio.run(make().read("r"))[1] == ["first", "second"]
-    with pytest.raises(StoreError, match="run r"):
+    with pytest.raises(StoreError, match="run r already exists"):
         begun(make(), "r")
 
 

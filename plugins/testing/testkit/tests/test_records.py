@@ -14,7 +14,7 @@ from jackfield_testkit.records import MemoryStore
 def test_an_id_is_given_once() -> None:
     store = MemoryStore()
     hold = asyncio.run(store.create(StoredRun(run_id="r"), ["first"]))
-    with pytest.raises(StoreError, match="run r"):
+    with pytest.raises(StoreError, match="run r already exists"):
         asyncio.run(store.create(StoredRun(run_id="r"), ["another"]))
     asyncio.run(store.append("r", hold, ["second"]))
     assert asyncio.run(store.read("r"))[1] == ["first", "second"]
