@@ -77,10 +77,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "really a word file.txt": (word, "binary data"),
     "really a word file.pdf": (word, "is not a PDF"),
     "really a word file.epub": (word, "is not an e-book"),
-    "blank.md": (lambda: b" \n\t\n", "only white space"),
+    "blank.md": (lambda: b" \n\t\n", "only whitespace"),
     "columns.csv": (lambda: b"a," * 1_000_000 + b"a\n", "1000001 columns"),
     "columns.tsv": (lambda: b"a\t" * 1_000_000 + b"a\n", "1000001 columns"),
-    "never closed.html": (lambda: b"<div>" * 100_000 + b"tea", "nested too deeply, or are never closed"),
+    "never closed.html": (lambda: b"<div>" * 100_000 + b"tea", "nested too deeply or never closed"),
     "never closed either.html": (lambda: b"<!-- tea " * 20_000, "has no text"),
     "line\nfeed.json": (lambda: b"{", "is not valid JSON"),
 }

@@ -707,7 +707,7 @@ try:
 except FetchError as error:
     print(error)
 """,
-        "its server is in a private network",
+        "the server is in a private network",
     ),
     "jackfield-markup": Job(
         """

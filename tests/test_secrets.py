@@ -369,7 +369,7 @@ def test_a_key_of_the_environment_does_not_go_to_an_address_from_elsewhere(
         told = refused(asker, {**settings, asker.address: url})
         assert not leaks(sent_to(proxied))
         assert "org-of-the-environment" not in sent_to(proxied)
-        wanted = rf"{asker.variable} is not sent to .*set api_key beside the address.*{asker.url_variable}"
+        wanted = rf"{asker.variable} is not sent to .*set api_key next to the URL.*{asker.url_variable}"
         assert re.search(wanted, told), url
 
 

@@ -119,7 +119,7 @@ def test_the_result_names_each_file_of_a_folder_that_was_not_read_and_why(tmp_pa
     result = stream.result
     assert any("half.pdf is incomplete" in warning for warning in result.warnings)
     assert f"{tmp_path / 'empty.txt'}: empty" in result.warnings
-    unread = [f"{tmp_path / f'{number}.raw'}: no installed package reads .raw files" for number in range(12)]
+    unread = [f"{tmp_path / f'{number}.raw'}: no installed package can read .raw files" for number in range(12)]
     assert set(unread) <= set(result.warnings), "all of them, not only the first"
     assert len(result.warnings) == 14
     assert all(Path(name.split(": ")[0]).name in result._repr_markdown_() for name in unread)
@@ -277,7 +277,9 @@ def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_pat
 
 def test_the_index_of_a_model_that_is_not_there_is_an_error_when_the_agent_is_made() -> None:
     host = PluginHost(Settings(block=frozenset({"jackfield-multilingual-embedder"})))
-    with pytest.raises(ConfigError, match="index_path requires vector search: set embedding_model, or install one"):
+    with pytest.raises(
+        ConfigError, match="index_path requires vector search: set embedding_model, or install an embedder"
+    ):
         Assistant(llm=ScriptedModel([]), rag_cfg={"index_path": "vectors.db"}, host=host)
 
 

@@ -141,7 +141,7 @@ def test_parts_that_fail_are_named_and_the_others_are_used(book: str) -> None:
     notes = [data["note"] for data in told if "note" in data]
     assert len(notes) == 2
     assert any("of book.md was not read" in note and "refused" in note for note in notes)
-    assert any("without a JSON object" in note for note in notes)
+    assert any("contains no JSON object" in note for note in notes)
 
 
 def test_if_the_model_fails_at_every_part_the_run_fails(book: str) -> None:

@@ -500,7 +500,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("", "cases.yaml has no cases"),
         ("cases: []", "cases.yaml has no cases"),
         ("[1, 2]", "cases.yaml has no cases"),
-        ("cases: [", "cases.yaml cannot be read: it is not YAML"),
+        ("cases: [", "cases.yaml cannot be read: not valid YAML"),
         ("a: &a [1]\ncases: [*a, *a]", "aliases (*name) are not allowed"),
         ("cases: [{name: a, prompt: x, expect: y}]", "names no agents: add agents: [agent.yaml], or pass --agent FILE"),
         ("cases: [{name: a, prompt: x}]", "case 'a' has no scorer: add expect: TEXT"),

@@ -132,7 +132,7 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
     built = as_json(capsys, "build", "notes", "docs/house.txt", "--chunk-size", "300", "--chunk-overlap", "0")
     assert (built["read"], built["documents"]) == (1, 1)
     assert as_json(capsys, "add", "notes", "docs")["skipped"] == {
-        str(docs / "film.raw"): "no installed package reads .raw files"
+        str(docs / "film.raw"): "no installed package can read .raw files"
     }
     (hit,) = as_json(capsys, "search", "notes", "invoices", "--limit", "1")
     assert (hit["location"], hit["page"], hit["ranks"]) == (str(docs / "house.txt"), 1, {"keyword_search": 1})
@@ -154,7 +154,7 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
         (("build", "notes", "gone.md"), "no such file or folder, and no match as a pattern:"),
         (("build", "notes", "index:other"), "only files, folders, patterns and URLs can"),
         (("build", "no tes", "docs"), "'no tes' is not a valid name of an index"),
-        (("build", "./docs", "docs"), "a folder with other files"),
+        (("build", "./docs", "docs"), "contains other files"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(
@@ -390,7 +390,7 @@ def test_a_search_goes_on_without_a_service_and_says_so(
                 "--searcher",
                 '{"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": {"api_key": "k"}}',
             ),
-            "an index does not keep secrets",
+            "an index must not store secrets",
         ),
         (("--agent", "gone.yaml"), "gone.yaml"),
     ],

@@ -235,8 +235,8 @@ def test_a_file_says_the_same_in_every_form(tmp_path: Path, name: str, text: str
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("a.yaml", b"llm: [", "is not YAML"),
-        ("a.yaml", b"!!python/object/apply:os.system ['true']", "is not YAML"),
+        ("a.yaml", b"llm: [", "not valid YAML"),
+        ("a.yaml", b"!!python/object/apply:os.system ['true']", "not valid YAML"),
         ("a.yaml", b"- a", "must be a table"),
         ("a.yaml", b"", "must be a table"),
         ("a.yaml", b"lllm: x", "unknown setting 'lllm'; did you mean 'llm'"),
@@ -244,7 +244,7 @@ def test_a_file_says_the_same_in_every_form(tmp_path: Path, name: str, text: str
         ("a.json", b"[" * 100_000, "cannot be read"),
         ("a.toml", b"=", "cannot be read"),
         ("a.yaml", b"\xff", "is not UTF-8"),
-        ("a.txt", b"x", "an agent is a .yaml, .toml or .json file"),
+        ("a.txt", b"x", "an agent file must be .yaml, .toml or .json"),
         ("a.yaml", b"#" * (2 << 20), "larger than 1 MiB"),
     ],
     ids=lambda value: str(value)[:20],

@@ -95,6 +95,6 @@ def test_each_file_of_a_folder_that_is_not_read_is_in_the_result(command_line: A
     done = command_line("run", "-m", "thinks:m", "--agent", "fncall", "-f", "papers", "--json", "hi")
     assert json.loads(done.stdout)["warnings"] == [
         "papers/empty.txt: empty",
-        "papers/photo.raw: no installed package reads .raw files",
+        "papers/photo.raw: no installed package can read .raw files",
     ]
-    assert "! skipped papers/photo.raw: no installed package reads .raw files" in done.stderr
+    assert "! skipped papers/photo.raw: no installed package can read .raw files" in done.stderr

@@ -40,13 +40,16 @@ def test_the_prompt_is_the_last_message_of_the_user_after_that_of_the_system(
     "messages", [[], [SYSTEM], [Message("user", "first"), Message("user", " \n")], [Message("user", "")]]
 )
 def test_a_prompt_without_a_text_of_the_user_is_refused(messages: list[Message]) -> None:
-    with pytest.raises(ModelRequestError, match=r"^painter generates images: the last user message must describe the image$"):
+    with pytest.raises(
+        ModelRequestError, match=r"^painter generates images: the last user message must describe the image$"
+    ):
         prompt(*messages)
 
 
 def test_a_painter_calls_no_tools() -> None:
     with pytest.raises(
-        UnsupportedInputError, match=r"^painter generates images and cannot call tools: remove the tools from the request"
+        UnsupportedInputError,
+        match=r"^painter generates images and cannot call tools: remove the tools from the request",
     ):
         prompt(USER, functions=({"name": "f"},))
 

@@ -32,4 +32,6 @@ def test_a_reader_without_parsers_says_so() -> None:
     assert text.startswith(
         "a.qqq cannot be read: no parser for '.qqq' files is installed; installed parsers read: nothing"
     )
-    assert "no parser for files of this type is installed" in DocumentReader()._explain_missing_parser("/srv/docs/a", [])
+    assert "no parser for files of this type is installed" in DocumentReader()._explain_missing_parser(
+        "/srv/docs/a", []
+    )

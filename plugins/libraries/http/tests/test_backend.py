@@ -182,7 +182,9 @@ def test_what_is_no_part_of_an_answer_is_shown_with_what_to_check(
     assert caught.value.partial_text == "so"
 
 
-@pytest.mark.parametrize(("data", "told"), [((), "no response: check that"), (('{"say": "so"}',), "before the response was complete")])
+@pytest.mark.parametrize(
+    ("data", "told"), [((), "no response: check that"), (('{"say": "so"}',), "before the response was complete")]
+)
 def test_an_answer_without_its_end_is_an_error(
     server: FakeOpenAI, make: Callable[..., Acme], data: tuple[str, ...], told: str
 ) -> None:

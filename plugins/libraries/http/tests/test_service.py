@@ -152,7 +152,11 @@ def test_a_service_is_asked_again_as_often_as_configured_unless_it_asks_for_a_lo
 
 def test_a_refusal_for_another_reason_is_not_explained_by_the_key_rule(web: WebServer) -> None:
     place = Place(open=True, refusing="allow json")
-    for status, said in [(401, "allow json"), (429, "wait, or send fewer requests at once"), (404, "check the setting url")]:
+    for status, said in [
+        (401, "allow json"),
+        (429, "wait, or send fewer requests at once"),
+        (404, "check the setting url"),
+    ]:
         web.put("/search", WebAnswer(status=status))
         with pytest.raises(ToolServiceError, match=rf"HTTP {status}: no reason given \({said}\)"):
             ask(f"{web.url}/search", place=place, key=None)

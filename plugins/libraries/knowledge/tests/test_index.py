@@ -198,7 +198,8 @@ def test_an_index_that_is_not_there_names_those_that_are() -> None:
     write(a="one")
     build("docs")
     with pytest.raises(
-        ConfigError, match=r"no index named 'note'; available: notes\. To create it, run: jackfield index build note FILES"
+        ConfigError,
+        match=r"no index named 'note'; available: notes\. To create it, run: jackfield index build note FILES",
     ):
         KnowledgeIndex("note").facts()
     with pytest.raises(ConfigError, match="no index named 'other'"):

@@ -133,7 +133,10 @@ def _caused_by(error: Exception) -> InterfaceError:
     [
         (TimeoutError(), "did not respond in time"),
         (_caused_by(TimeoutError()), "did not respond in time"),
-        (_caused_by(ConnectionResetError("reset by hush@hush-hush")), "cannot be reached, or the connection was lost (reset by "),
+        (
+            _caused_by(ConnectionResetError("reset by hush@hush-hush")),
+            "cannot be reached, or the connection was lost (reset by ",
+        ),
         (OSError("no route"), "cannot be reached, or the connection was lost (no route)"),
         (struct.error("too short"), "cannot be reached, or the connection was lost (too short)"),
         (BrokenPipeError(), "cannot be reached, or the connection was lost (BrokenPipeError)"),

@@ -114,7 +114,9 @@ def test_without_the_key_an_approved_call_is_not_executed(changed: str | None, m
     monkeypatch.delenv("ACME_API_KEY")
     if changed:
         monkeypatch.setenv("ACME_API_KEY", changed)
-    with pytest.raises(StoreError, match=r"'order' contain a secret that is missing or has changed.*secret:ACME_API_KEY"):
+    with pytest.raises(
+        StoreError, match=r"'order' contain a secret that is missing or has changed.*secret:ACME_API_KEY"
+    ):
         bank.agent(ScriptedModel([answer("x")]), store).resume(
             paused.run_id, approvals=dict.fromkeys(paused.waiting, True)
         )

@@ -81,9 +81,7 @@ def test_after_a_run_is_lost_nothing_is_written_and_no_call_is_made(error: Store
         if is_final:
             with pytest.raises(type(error), match=str(error)):
                 await writer.append(0, ['{"event": "y"}'])
-            assert await writer.before_call() == (
-                f"Nothing was done: this process no longer holds the run ({error})."
-            )
+            assert await writer.before_call() == (f"Nothing was done: this process no longer holds the run ({error}).")
             assert len(store.appends) == 1
         else:
             await writer.append(0, ['{"event": "y"}'])

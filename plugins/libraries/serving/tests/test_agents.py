@@ -218,8 +218,14 @@ def test_a_preview_is_shown_whatever_its_tool_does(
     ("request_", "reason"),
     [
         (Request(call=FunctionCall("pay", "{}")), "agent 'a' has no tool 'pay'"),
-        (Request(client_tools=({"name": "look", "parameters": {"type": "object"}},)), "tool name 'look' is already in use"),
-        (Request(client_tools=({"name": "x", "parameters": {"type": "object"}},) * 2), "tool name 'x' is already in use"),
+        (
+            Request(client_tools=({"name": "look", "parameters": {"type": "object"}},)),
+            "tool name 'look' is already in use",
+        ),
+        (
+            Request(client_tools=({"name": "x", "parameters": {"type": "object"}},) * 2),
+            "tool name 'x' is already in use",
+        ),
         (Request(config={"colour": "red"}), "colour"),
     ],
     ids=["a tool", "a tool of the agent", "a tool twice", "an option"],

@@ -654,7 +654,9 @@ def test_interrupted_runs_are_looked_for_now_and_then_also_after_an_outage(caplo
 
     with caplog.at_level(logging.WARNING, logger="jackfield.serving"):
         asyncio.run(main())
-    assert caplog.messages == ["interrupted runs could not be recovered: locked"], "once for both attempts of the outage"
+    assert caplog.messages == ["interrupted runs could not be recovered: locked"], (
+        "once for both attempts of the outage"
+    )
 
 
 def test_a_run_that_another_process_continues_first_does_not_keep_the_others_waiting() -> None:

@@ -246,7 +246,7 @@ def test_addresses_are_taken_in_order(
         ({"base_url": "dashscope.aliyuncs.com/api/v1"}, "http://"),
         ({"base_url": None, "model_server": "somewhere"}, "model_server"),
         ({"region": "the-moon"}, "the-moon"),
-        ({"base_url": "http://[::1/api/v1"}, "not the address of a server"),
+        ({"base_url": "http://[::1/api/v1"}, "not a valid server URL"),
         ({"base_url": "http:///api/v1"}, "needs a valid host"),
     ],
 )

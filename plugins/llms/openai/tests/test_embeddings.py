@@ -172,7 +172,7 @@ def test_a_vector_that_is_none_is_an_error(server: FakeOpenAI, make: MakeEmbedde
 
 def test_a_dimension_that_the_model_does_not_have_is_told(server: FakeOpenAI, make: MakeEmbedder) -> None:
     server.respond(lambda r: embeddings.embeddings(r, [vector_of("tea", 8)], tokens=1))
-    with pytest.raises(ModelResponseError, match=r"8 numbers instead of the requested 16: .* leave out `dimension`"):
+    with pytest.raises(ModelResponseError, match=r"8 numbers instead of the requested 16: .* remove `dimension`"):
         embedded(make(dimension=16), "tea")
 
 
@@ -221,7 +221,7 @@ def test_settings_are_checked_when_it_is_made(make: MakeEmbedder, wrong: dict[st
 
 
 def test_one_text_in_place_of_several_is_refused(make: MakeEmbedder) -> None:
-    with pytest.raises(ValueError, match="put it into a list"):
+    with pytest.raises(ValueError, match="must be a list of strings"):
         sync.run(make().embed("tea"))
 
 

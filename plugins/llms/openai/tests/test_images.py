@@ -119,7 +119,7 @@ def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, o
 def test_tools_are_refused_before_anybody_is_asked(web: WebServer) -> None:
     model = OpenAIImages({"model": "gpt-image", "base_url": f"{web.url}/v1", "api_key": "sk-image-1234"})
     tool: Any = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}, "required": []}}
-    with pytest.raises(UnsupportedInputError, match="makes images and cannot call tools"):
+    with pytest.raises(UnsupportedInputError, match="generates images and cannot call tools"):
         sync.run(model.acomplete("A cat.", [tool]))
     assert web.requests == []
 
@@ -147,7 +147,7 @@ def test_calls_at_the_same_time_are_all_answered_also_after_one_that_was_left(we
     ],
 )
 def test_a_prompt_is_needed(web: WebServer, question: Any) -> None:
-    with pytest.raises(ModelRequestError, match="describe one in the user"):
+    with pytest.raises(ModelRequestError, match="must describe the image"):
         ask(web, question)
 
 

@@ -215,7 +215,7 @@ def test_a_file_refers_to_nothing_outside_of_it(file: Any, tmp_path: Any) -> Non
         (b"", "is empty"),
         (b"PK\x03\x04", "is damaged or cut off"),
         (b"<html/>", "is not an OpenDocument text"),
-        (b"<office", "is damaged: its XML cannot be read"),
+        (b"<office", "is corrupted: its XML cannot be parsed"),
     ],
 )
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:

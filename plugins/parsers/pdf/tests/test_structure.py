@@ -652,7 +652,7 @@ def nothing(canvas: Canvas) -> None:
 
 def test_a_scan_is_refused_where_no_parser_has_ocr(tmp_path: Path) -> None:
     for data, reason in (
-        (drawn(picture, picture, picture), "3 pages are pictures"),
+        (drawn(picture, picture, picture), "3 pages are images"),
         (drawn(nothing, picture), "its only page is an image"),
     ):
         (tmp_path / "a.pdf").write_bytes(data)

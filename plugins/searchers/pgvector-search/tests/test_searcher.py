@@ -380,7 +380,9 @@ def test_a_database_that_goes_away_in_mid_build_publishes_nothing_and_the_next_b
         return embeddings_of(request)
 
     server.respond(answer)
-    with pytest.raises(ToolServiceError, match=r"PostgreSQL at 127\.0\.0\.1:\d+/postgres cannot be reached, or went"):
+    with pytest.raises(
+        ToolServiceError, match=r"PostgreSQL at 127\.0\.0\.1:\d+/postgres cannot be reached, or the connection"
+    ):
         search(searcher, "text 7", corpus_of(texts))
     assert rows("SELECT published FROM jackfield_corpora") == [[None]]
     [[kept]] = rows("SELECT count(*) FROM jackfield_places")
@@ -526,7 +528,9 @@ def test_nothing_is_connected_before_the_first_search() -> None:
 def test_a_database_that_is_not_there_is_an_error_that_says_so() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         port = listening.getsockname()[1]
-    with pytest.raises(LostConnectionError, match=rf"127\.0\.0\.1:{port}/db cannot be reached, or went away"):
+    with pytest.raises(
+        LostConnectionError, match=rf"127\.0\.0\.1:{port}/db cannot be reached, or the connection was lost"
+    ):
         search(make_searcher("pgvector_search", {"dsn": f"postgresql://127.0.0.1:{port}/db"}, host=plain_host()), "tea")
 
 

@@ -323,7 +323,7 @@ def test_the_key_of_the_environment_goes_to_this_machine_and_to_no_other(
     assert set(qdrant.keys) == {KEY}
     elsewhere: Any = make(url="http://qdrant.example")
     assert elsewhere._collection._address.key == ""
-    assert "set api_key beside the address" in elsewhere._collection._address.withheld
+    assert "set api_key next to the URL" in elsewhere._collection._address.withheld
     monkeypatch.setenv("QDRANT_URL", "http://qdrant.example")
     trusted: Any = make(url="http://qdrant.example")
     assert trusted._collection._address.key == KEY

@@ -218,7 +218,7 @@ def test_one_bad_document_is_a_line_and_the_others_are_used(tmp_path: Path) -> N
     assert "All is well." in text
     assert re.search(r"^could not be read: broken\.pdf is not a PDF", text, re.MULTILINE)
     assert re.search(r"^could not be read: white\.txt is empty", text, re.MULTILINE)
-    assert re.search(r"^skipped .*film\.raw: no installed package reads \.raw files$", text, re.MULTILINE)
+    assert re.search(r"^skipped .*film\.raw: no installed package can read \.raw files$", text, re.MULTILINE)
     entries = ask(DocParser(), files, url="*.*").content
     assert [entry["url"] for entry in entries if "url" in entry] == ["good.txt"]
     assert sorted(entry["error"].split(" ")[4] for entry in entries if "error" in entry) == [
@@ -287,7 +287,7 @@ def test_a_model_cannot_reach_other_files(tool: type[BaseTool], tmp_path: Path, 
     written(tmp_path, secret="secret")
     (tmp_path / "inside").mkdir()
     arguments = {"files": [name]} if tool is ExtractDocVocabulary else {"url": name}
-    with pytest.raises(ToolArgumentError, match=r"there is no document .* available: otter\.txt"):
+    with pytest.raises(ToolArgumentError, match=r"no document named .* available: otter\.txt"):
         ask(tool(), files, tmp_path / "inside", **arguments)
 
 
@@ -307,9 +307,9 @@ def test_no_url_of_a_private_network_is_fetched_whoever_names_it(tmp_path: Path)
         url = f"{server.url}/..%2F..%2Fvictim.txt"
         for tool in TOOLS:
             arguments = {"files": [url]} if tool is ExtractDocVocabulary else {"url": url}
-            with pytest.raises(ToolArgumentError, match="there is no document"):
+            with pytest.raises(ToolArgumentError, match="no document named"):
                 ask(tool(), [], tmp_path, **arguments)
-            with pytest.raises(DocParserError, match="its server is in a private network"):
+            with pytest.raises(DocParserError, match="the server is in a private network"):
                 ask(tool(), [url], tmp_path, **arguments)
         assert server.requests == []
     assert list(tmp_path.iterdir()) == []

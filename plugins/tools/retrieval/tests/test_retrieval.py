@@ -238,7 +238,7 @@ def test_a_folder_and_a_pattern_stand_for_their_files(
     result = ask(tool, [name], query="Where does the lynx sleep?")
     assert passages(result)[0]["url"] == "lynx.md"
     assert result.metadata["documents"] == len(ANIMALS)
-    skipped = ["skipped ./film.raw: no installed package reads .raw files"] if name == "." else []
+    skipped = ["skipped ./film.raw: no installed package can read .raw files"] if name == "." else []
     assert result.metadata["skipped"] == skipped
     assert passages(ask(tool, [name], query="x", files=["lynx.md"]))[0]["url"] == "lynx.md"
 
@@ -259,7 +259,7 @@ def test_an_outdated_index_is_searched_and_named(notes: KnowledgeIndex, monkeypa
     result = ask(RetrievalTool(), ["index:notes", "index:nothing"], query="lynx")
     assert passages(result)
     *_, outdated = result.metadata[WARNINGS]
-    assert "Update it: jackfield index build notes" in outdated
+    assert "To update it, run: jackfield index build notes" in outdated
 
 
 class WithModel:
@@ -363,7 +363,7 @@ def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(librar
 def test_a_url_and_a_folder_without_documents_are_named(library: list[str], tmp_path: Path) -> None:
     (tmp_path / "void").mkdir()
     result = ask(RetrievalTool(), ["http://127.0.0.1:9/a.pdf", library[0]], query="x")
-    assert "its server is in a private network" in result.content
+    assert "the server is in a private network" in result.content
     with pytest.raises(DocParserError, match="void: a folder without files"):
         ask(RetrievalTool(), [str(tmp_path / "void")], query="x")
 
@@ -443,11 +443,11 @@ def test_a_url_is_a_document_where_it_may_be_fetched(library: list[str]) -> None
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/{name}"
         found = passages(ask(RetrievalTool({"fetch_cfg": {"allow": ["127.0.0.1"]}}), [url], query="anything"))
-        with pytest.raises(DocParserError, match="its server is in a private network"):
+        with pytest.raises(DocParserError, match="the server is in a private network"):
             ask(RetrievalTool(), [url], query="anything")
         server.shutdown()
     assert found == passages(ask(RetrievalTool(), library[:1], query="anything"))
-    with pytest.raises(ToolArgumentError, match="there is no document"):  # a model cannot have others fetched
+    with pytest.raises(ToolArgumentError, match="no document named"):  # a model cannot have others fetched
         ask(RetrievalTool(), library, query="x", files=[url])
 
 

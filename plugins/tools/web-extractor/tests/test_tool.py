@@ -163,7 +163,7 @@ def test_a_path_is_never_read(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.com/x"])
 def test_only_the_web_is_read(url: str) -> None:
-    with pytest.raises(ToolServiceError, match="only http and https can be fetched"):
+    with pytest.raises(ToolServiceError, match="only http and https URLs can be fetched"):
         asyncio.run(WebExtractor().call({"url": url}))
 
 
