@@ -131,7 +131,8 @@ def test_no_request_begins_after_one_has_failed(concurrency: int, ticks: int) ->
         (
             [(1.0,), (2.0,)],
             2,
-            "acme: the server sent vectors of 1 numbers instead of the requested 2: the model has a fixed dimension; remove "
+            "acme: the server sent vectors of 1 numbers instead of the "
+            "requested 2: the model has a fixed dimension; remove "
             "`dimension`",
         ),
     ],

@@ -99,7 +99,8 @@ def test_a_key_that_is_withheld_says_where_it_would_have_gone_and_what_to_set(ur
     key = find_key("https://elsewhere.example:1/v1?a=b", rule, configured=None, settings=Settings())
     more = ", or ACME_URL in the environment" if url_variable else ""
     assert key.withheld == (
-        "ACME_KEY is not sent to elsewhere.example, a host that was not configured together with it: set api_key next to "
+        "ACME_KEY is not sent to elsewhere.example, a host that was not "
+        "configured together with it: set api_key next to "
         f"the URL{more}"
     )
     with pytest.raises(ConfigError, match=r"^backend acme needs a key, but ACME_KEY is not sent"):

@@ -156,7 +156,10 @@ def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
     host: Any = SimpleNamespace(policy=SimpleNamespace(rows=lambda _: []))
     assert notes.why_outdated(host) == "", "a parser that is no longer installed does not count"
     now = version("jackfield-text")
-    told = "index 'notes' is outdated: jackfield-text/markdown {} is now 9.9. To update it, run: jackfield index build notes"
+    told = (
+        "index 'notes' is outdated: jackfield-text/markdown {} is now 9.9. "
+        "To update it, run: jackfield index build notes"
+    )
     assert why_outdated(notes, text="9.9") == told.format(now)
     monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
     assert "texts are now split differently" in why_outdated(notes)
