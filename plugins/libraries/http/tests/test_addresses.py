@@ -152,8 +152,8 @@ def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: st
         with pytest.raises(ConfigError) as caught:
             proxy_for("https://a.example")
         assert str(caught.value) == (
-            'ALL_PROXY is set to a proxy that speaks SOCKS: pip install "jackfield-http[socks]" "jackfield-http[socks]", or add the server\'s host '
-            "to NO_PROXY"
+            'ALL_PROXY is set to a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or add the server\'s '
+            "host to NO_PROXY"
         )
 
 
