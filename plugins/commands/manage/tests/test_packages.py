@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import scan
-from jackfield_manage.installing.installers import Environment, Sources, find_installer, tool_command
+from jackfield_manage.installing.installers import (
+    Environment,
+    Installer,
+    Sources,
+    find_installer,
+    name_in,
+    run_visibly,
+    tool_command,
+)
 from jackfield_manage.installing.packages import install, installed_plugin, requirement_of, uninstall
 from tests.support.site import FakeSite
 
@@ -174,19 +182,72 @@ def test_an_installer_that_does_not_work_is_passed_over(
     assert (installer.name, installer.install_command[0]) == ("uv", str(working))
 
 
+@pytest.mark.parametrize("where", ["env/bin", "path"])
+def test_the_commands_of_uv_name_the_interpreter(
+    where: str, environment: Environment, program: Callable[..., Path], tmp_path: Path
+) -> None:
+    program(tmp_path / "path", "uv")
+    uv = str(program(tmp_path / where, "uv"))  # the one beside the interpreter comes first
+    python = f"--python={environment.python}"
+    assert find_installer(environment) == Installer(
+        "uv", (uv, "pip", "install", python), (uv, "pip", "uninstall", python)
+    )
+
+
+def test_pip_is_used_without_uv_and_a_folder_named_pip_is_ignored(environment: Environment, tmp_path: Path) -> None:
+    Path(environment.python).write_text("#!/bin/sh\n")
+    (tmp_path / "path").mkdir()
+    broken = tmp_path / "path/uv"
+    broken.write_bytes(b"\x7fELF")  # cannot be run
+    broken.chmod(0o755)
+    pip = (environment.python, "-P", "-m", "pip")
+    assert find_installer(environment) == Installer(
+        "pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes")
+    )
+
+
+def test_a_python_that_does_not_know_its_interpreter_installs_nothing(environment: Environment) -> None:
+    with pytest.raises(ConfigError, match="does not know the path of its interpreter"):
+        find_installer(replace(environment, python=""))
+
+
+@pytest.mark.parametrize("name", ["none", "folder"])
+def test_a_command_that_cannot_be_run_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError, match=f"{name} cannot be run: (No such file|Permission denied)"):
+        run_visibly([str(tmp_path / name)])
+    assert run_visibly([sys.executable, "-c", "raise SystemExit(3)"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("requirement", "name"),
+    [
+        ("Acme[fast]>=1", "Acme"),
+        ("acme @ https://example.invalid/other.whl", "acme"),
+        ("/srv/wheels/acme-1.0-py3-none-any.whl", "acme"),
+        ("/srv/acme-1.0", ""),
+        ("/srv/acme-1.0.tar.gz", ""),
+        ("not a requirement", ""),
+    ],
+)
+def test_the_name_in_a_requirement_is_known_before_it_is_installed(requirement: str, name: str) -> None:
+    assert name_in(requirement) == name
+
+
 def test_what_is_handed_over_stands_behind_the_end_of_options(
     environment: Environment, program: Callable[..., Path], tmp_path: Path
 ) -> None:
     uv = str(program(tmp_path / "path", "uv"))
     ran: list[Sequence[str]] = []
-    sources = Sources(("wheels", "https://example.invalid/x"), no_index=True)
+    sources = Sources(("wheels", "~/wheels", "https://example.invalid/x"), no_index=True)
 
     def run(command: Sequence[str]) -> int:
         ran.append(command)
         return 7
 
     assert install(["openai"], environment=environment, sources=sources, run=run, tell=list) == 7
-    links = [f"--find-links={Path.cwd() / 'wheels'}", "--find-links=https://example.invalid/x"]
+    links = [f"--find-links={folder / 'wheels'}" for folder in (Path.cwd(), Path.home())]
+    links.append("--find-links=https://example.invalid/x")
     python = f"--python={environment.python}"
     assert ran == [[uv, "pip", "install", python, *links, "--no-index", "--", "jackfield-openai"]]
 
@@ -248,7 +309,26 @@ def test_the_environment_of_uv_tool_gets_the_exact_command(environment: Environm
         install(["acme"], environment=environment, anything=True, tell=list)
 
 
-@pytest.mark.parametrize("receipt", ["", "[tool", "tool = 3", "[tool]\nrequirements = [1]"])
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ('{ name = "acme", extras = ["a", "b"] }', "--with 'acme[a,b]'"),
+        ('{ name = "acme", url = "https://example.invalid/a.whl" }', "--with 'acme @ https://example.invalid/a.whl'"),
+        ('{ name = "acme", path = "/srv/a.whl" }', "--with /srv/a.whl"),
+        ('{ name = "acme", directory = "/srv/acme" }', "--with /srv/acme"),
+    ],
+)
+def test_a_requirement_of_a_receipt_is_kept_as_it_was(entry: str, word: str, environment: Environment) -> None:
+    receipt = environment.prefix / "uv-receipt.toml"
+    receipt.write_text(f'[tool]\nrequirements = [{{ name = "tool", editable = "/srv/tool" }}, {entry}]\n')
+    start = "uv tool install --editable /srv/tool"
+    assert tool_command(environment, add=["b"]) == f"{start} {word} --with b"
+    assert tool_command(environment, add=["ACME==2"]) == f"{start} --with ACME==2"
+    receipt.write_text(receipt.read_text().replace('"acme"', '"Acme_"'))
+    assert tool_command(environment, remove=["acme-"]) == start
+
+
+@pytest.mark.parametrize("receipt", ["", "[tool", "tool = 3", "[tool]\nrequirements = [1, {}]"])
 def test_a_receipt_that_says_nothing_still_gives_a_command(receipt: str, environment: Environment) -> None:
     prefix = environment.prefix.rename(environment.prefix.parent / "jackfield")
     (prefix / "uv-receipt.toml").write_text(receipt)
@@ -260,6 +340,8 @@ def test_the_environment_of_pipx_gets_its_command(environment: Environment) -> N
     (environment.prefix / "pipx_metadata.json").touch()
     assert tool_command(environment, add=["acme"]) == f"pipx inject {environment.prefix.name} acme"
     assert tool_command(environment, remove=["acme"]) == f"pipx uninject {environment.prefix.name} acme"
+    both = f"pipx inject {environment.prefix.name} 'a>1' && pipx uninject {environment.prefix.name} b"
+    assert tool_command(environment, add=["a>1"], remove=["b"]) == both
 
 
 # --- really ---

@@ -201,8 +201,12 @@ def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[
     if (env.prefix / "uv-receipt.toml").is_file():
         return _uv_tool_command(env, add, remove)
     if (env.prefix / "pipx_metadata.json").is_file():
-        verb, names = ("inject", add) if add else ("uninject", remove)
-        return shlex.join(["pipx", verb, env.prefix.name, *names])
+        commands = [
+            shlex.join(["pipx", verb, env.prefix.name, *names])
+            for verb, names in (("inject", add), ("uninject", remove))
+            if names
+        ]
+        return " && ".join(commands)
     return None
 
 

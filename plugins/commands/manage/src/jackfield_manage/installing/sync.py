@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -170,13 +169,12 @@ def sync(
 
 def read_state(settings: Settings, paths: Sequence[str] | None = None) -> State:
     """Read the packages installed on `paths` or `sys.path`, and the rules that apply, without loading anything."""
-    importlib.invalidate_caches()
     installation = installed(paths)
     core = installation.pop(CORE, None)
     rows = {row.distribution: row for row in scan(paths).rows if row.distribution != CORE}
     return State(
         core=_read_plugin(core, __version__),
-        plugins={name: _read_plugin(installation.get(name), row.version) for name, row in sorted(rows.items())},
+        plugins={name: _read_plugin(installation.get(name), row.version) for name, row in rows.items()},
         versions={name: _normalise_version(entry.version) for name, entry in installation.items()},
         policy=policy_of(settings),
         origins=settings.origins,
@@ -300,10 +298,11 @@ def carry_out(
         for plugin in lock.plugins
         if not plugin.editable and plugin.name not in changes.by_hand
     }
-    refuse_tool_environment(env, add=_pin(plugins), remove=changes.remove)
+    wanted = {**plugins, CORE: lock.core} if CORE in changes.change else plugins
+    changed = {name: version for name, (_, version) in changes.change.items()}
+    refuse_tool_environment(env, add=_pin({**wanted, **changed, **changes.missing}), remove=changes.remove)
     installer = find_installer(env)
     core = {} if CORE in changes.by_hand else {CORE: lock.core}
-    wanted = {**plugins, CORE: lock.core} if CORE in changes.change else plugins
     # Requirements are only constraints, because installers record their arguments as requested by the user.
     constraints = write_constraints({**core, **plugins, **lock.requirements})
     try:
