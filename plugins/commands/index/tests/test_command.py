@@ -495,6 +495,19 @@ def test_removing_needs_files_or_a_filter(docs: Path, capsys: pytest.CaptureFixt
     assert as_json(capsys, "info", "notes")["documents"] == 2
 
 
+def test_a_removal_without_a_document_and_a_name_without_files_are_reported(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    for wrong in (["docs/hous.txt"], ["--where", "name=hous.txt"]):
+        told = run(capsys, "remove", "notes", *wrong)
+        assert told.endswith("\njackfield: the index has no such document, so none was removed\n")
+    for fitting in (["remove", "notes", "docs/house.txt"], ["build", "notes"]):
+        assert "jackfield: " not in run(capsys, *fitting)
+    docs.rename(docs.with_name("elsewhere"))
+    assert "\njackfield: docs no longer exists or matches nothing, so " in run(capsys, "build", "notes")
+
+
 def test_of_several_searchers_no_more_hits_come_than_are_asked_for(
     docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,6 +120,8 @@ def test_options_have_these_values(words: list[str], defaults: dict[str, object]
         (["search", "n", "a", "--limit", "0"], "it must be at least 1, not 0"),
         (["watch", "n", "--interval", "0.09"], "it must be from 0.1 to 86400, not 0.09"),
         (["watch", "n", "--interval", "86401"], "it must be from 0.1 to 86400, not 86401"),
+        (["build", "n", "--chunk-size", "x"], "expected a whole number, not 'x'"),
+        (["watch", "n", "--interval", "x"], "expected seconds, such as 2 or 0.5, not 'x'"),
         (["watch", "n", "--interval", "nan"], "it must be from 0.1 to 86400, not nan"),
         (["search", "n"], "QUERY"),
         (["add", "n"], "FILES"),

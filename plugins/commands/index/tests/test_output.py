@@ -53,9 +53,9 @@ def test_facts_of_a_hit_are_json() -> None:
     }
 
 
-def built(failed: int) -> Built:
+def built(failed: int, missing: tuple[str, ...] = ()) -> Built:
     paths = {str(Path.cwd() / f"{number}.pdf"): "it is broken" for number in range(failed)}
-    return Built(read=0, unchanged=0, removed=0, outdated=0, failed=paths, skipped=(), missing=())
+    return Built(read=0, unchanged=0, removed=0, outdated=0, failed=paths, skipped=(), missing=missing)
 
 
 @pytest.mark.parametrize(("failed", "lines", "more"), [(10, 10, ""), (11, 11, "and 1 more files cannot be read")])
@@ -66,6 +66,14 @@ def test_ten_files_that_cannot_be_read_are_named(failed: int, lines: int, more: 
     assert len(said) == lines + 1
     if more:
         assert said[-2] == more
+
+
+def test_a_name_without_files_is_named_after_the_files_that_failed() -> None:
+    (_, first, second, _) = describe_failures(
+        built(1, (str(Path.cwd() / "docs"), "/srv/*.md\x1b")), ["keyword_search: no"]
+    )
+    assert first == "docs no longer exists or matches nothing, so the index has none of its documents"
+    assert second.startswith("/srv/*.md\\x1b no longer exists")
 
 
 # --- progress ---

@@ -162,6 +162,8 @@ def _report(
     line.clear()
     for failure in describe_failures(built, problems):
         warn(failure)
+    if options.work is _remove and not built.removed:
+        warn("the index has no such document, so none was removed")
     if options.json:
         say_json(build_facts(index, built))
     else:

@@ -141,7 +141,10 @@ def _add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def _at_least(minimum: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        value = int(text)
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected a whole number, not {text!r}") from None
         if value < minimum:
             raise argparse.ArgumentTypeError(f"it must be at least {minimum}, not {value}")
         return value
@@ -150,7 +153,10 @@ def _at_least(minimum: int) -> Callable[[str], int]:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected seconds, such as 2 or 0.5, not {text!r}") from None
     if not 0.1 <= value <= 86_400:
         raise argparse.ArgumentTypeError(f"it must be from 0.1 to 86400, not {text}")
     return value

@@ -81,11 +81,13 @@ def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
 
 
 def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each unreadable file and each searcher that failed."""
+    """Yield a line for each unreadable file, each name without files, and each searcher that failed."""
     for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
         yield f"{_relative(path)}: {shown_path(reason)}"
     if len(built.failed) > _SHOWN_FAILURES:
         yield f"and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read"
+    for name in built.missing:
+        yield f"{_relative(name)} no longer exists or matches nothing, so the index has none of its documents"
     for problem in problems:
         yield f"{problem}. The finished part is kept: build again to continue"
 
