@@ -17,6 +17,7 @@ from jackfield.plugins import LLMSpec
 from jackfield.settings import load_settings
 from jackfield.storedkeys import StoredKeys
 from jackfield_manage.cli import keys
+from tests.support.command_line import Tty
 
 KEY = "sk-a-key-of-somebody"
 
@@ -164,21 +165,88 @@ def test_a_stored_key_is_removed_by_any_name_and_the_file_lists_no_key_of_the_ke
     assert stored.places() == {"ACME_API_KEY": "keyring"}
 
 
-def test_a_component_of_several_keys_is_meant_by_the_key_of_its_name() -> None:
-    spec = LLMSpec(name="parrot", target="acme:Parrot", secrets=("OTHER_KEY", "PARROT_TOKEN"))
+def host_of(secrets: tuple[str, ...], **policy: Any) -> Any:
+    """A host with one backend, `parrot`, that reads these keys."""
 
     class Row:
         name = "parrot"
 
-    def host(**policy: Any) -> Any:
-        rows = {"rows": lambda kind: [Row()] if kind == "llm" else [], "why_not": lambda _: ""}
-        return SimpleNamespace(
-            policy=SimpleNamespace(**rows | policy), spec_of=lambda *_: spec, names=lambda _: ["parrot"]
-        )
+    rows = {"rows": lambda kind: [Row()] if kind == "llm" else [], "why_not": lambda _: ""}
+    spec = LLMSpec(name="parrot", target="acme:Parrot", secrets=secrets)
+    return SimpleNamespace(policy=SimpleNamespace(**rows | policy), spec_of=lambda *_: spec, names=lambda _: ["parrot"])
 
-    assert keys.variable_of("parrot", host()) == "PARROT_TOKEN"
+
+@pytest.mark.parametrize(
+    ("secrets", "variable"),
+    [
+        (("OTHER_KEY",), "OTHER_KEY"),
+        (("OTHER_KEY", "PARROT_TOKEN"), "PARROT_TOKEN"),
+        (("OTHER_KEY", "PARROT_TOKEN", "PARROT_API_KEY"), "PARROT_API_KEY"),
+        (("PARROTS_KEY", "PARROT_TOKEN"), "PARROT_TOKEN"),
+    ],
+)
+def test_a_component_is_meant_by_the_key_of_its_name(secrets: tuple[str, ...], variable: str) -> None:
+    assert keys.variable_of("parrot", host_of(secrets)) == variable
+    assert keys.variable_of("ANY_KEY", host_of(secrets)) == "ANY_KEY"
     with pytest.raises(ConfigError, match="no component 'parrot'"):
-        keys.variable_of("parrot", host(why_not=lambda _: "blocked"))
+        keys.variable_of("parrot", host_of(secrets, why_not=lambda _: "blocked"))
+
+
+@pytest.mark.parametrize(
+    ("secrets", "says"),
+    [
+        (("A_KEY", "B_KEY"), "parrot reads several keys: write one of A_KEY, B_KEY instead of 'parrot'"),
+        (("PARROT_A", "PARROT_B"), "parrot reads several keys: write one of PARROT_A, PARROT_B instead of 'parrot'"),
+        ((), "parrot reads no key; write the variable if it is meant for another: OPENAI_API_KEY"),
+    ],
+)
+def test_a_component_without_a_key_of_its_name_is_refused(secrets: tuple[str, ...], says: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{says}$"):
+        keys.variable_of("parrot", host_of(secrets))
+
+
+def test_a_key_that_is_not_stored_is_named_with_what_is_close(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^no key ACME_API_KEY is stored\. To see all: jackfield keys list$"):
+        keys.main(["remove", "ACME_API_KEY"])
+    enter(monkeypatch, KEY, "set", "ACME_API_KEY")
+    with pytest.raises(ConfigError, match=r"^no key ACME_API_KY is stored; did you mean 'ACME_API_KEY'\? To see all"):
+        keys.main(["remove", "ACME_API_KY"])
+    with pytest.raises(ConfigError, match=r"^no key X is stored; known: ACME_API_KEY\. To see all"):
+        keys.main(["remove", "X"])
+
+
+def test_keys_are_listed_by_name_and_an_empty_variable_does_not_win(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert keys.main([]) == 0
+    assert capsys.readouterr().out.startswith("No keys are stored. To store one: jackfield keys set NAME")
+    monkeypatch.setenv("ACME_API_KEY", "")
+    for name in ("ZOO_KEY", "ACME_API_KEY"):
+        enter(monkeypatch, KEY, "set", name)
+    assert "wins" not in capsys.readouterr().out
+    assert keys.main([]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["name", "stored", "in"],
+        ["ACME_API_KEY", "file"],
+        ["ZOO_KEY", "file"],
+    ]
+
+
+def test_the_end_of_the_input_at_a_terminal_stores_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin", Tty())
+    monkeypatch.setattr("getpass.getpass", leave)
+    with pytest.raises(ConfigError, match="no key was entered, so nothing is stored"):
+        keys.main(["set", "ACME_API_KEY"])
+    assert not home.exists()
+
+
+def test_a_file_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.write_text("in the way")
+    with pytest.raises(ConfigError, match=r"keys\.json cannot be written: "):
+        enter(monkeypatch, KEY, "set", "ACME_API_KEY")
 
 
 FAULTS: dict[str, tuple[Callable[[Keyring], object], str]] = {

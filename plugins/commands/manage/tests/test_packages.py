@@ -93,6 +93,7 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
         ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai"),
         ("jackfield-opena", "'jackfield-opena' is similar to 'openai'"),
         ("anthorpic", "'anthorpic' is similar to 'anthropic': run jackfield plugins install jackfield-anthropic"),
+        ("openai_response", "is similar to 'openai-responses': run jackfield plugins install jackfield-openai;"),
         ("--index-url=x", "is not a plugin: write a name"),
         ("-r", "is not a plugin"),
         ("a b", "is not a plugin"),
@@ -100,6 +101,8 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
         ("", "is not a plugin"),
         ("./nothing.whl", "does not exist"),
         ("..", "neither a wheel nor a folder with a pyproject.toml"),
+        ("qwen", "'qwen' is offered by jackfield-call-formats, jackfield-dashscope: name the one you mean"),
+        pytest.param(f"./{'x' * 5000}", "is not a valid path: ", id="long"),
     ],
 )
 def test_what_is_no_plugin_is_refused_with_what_to_write(
@@ -250,6 +253,10 @@ def test_what_is_handed_over_stands_behind_the_end_of_options(
     links.append("--find-links=https://example.invalid/x")
     python = f"--python={environment.python}"
     assert ran == [[uv, "pip", "install", python, *links, "--no-index", "--", "jackfield-openai"]]
+    told: list[str] = []
+    install(["jackfield-openai"], environment=environment, upgrade=True, run=run, tell=told.append)
+    assert ran[1:] == [[uv, "pip", "install", python, "--upgrade", "--", "jackfield-openai"]]
+    assert told == [], "a name is told only if it stands for another one"
 
 
 def test_a_dry_run_says_the_command_and_runs_nothing(
@@ -335,11 +342,14 @@ def test_a_receipt_that_says_nothing_still_gives_a_command(receipt: str, environ
     assert tool_command(replace(environment, prefix=prefix), add=["a"]) == "uv tool install jackfield --with a"
 
 
-def test_the_environment_of_pipx_gets_its_command(environment: Environment) -> None:
+def test_the_environment_of_pipx_gets_its_command(environment: Environment, site: FakeSite) -> None:
     assert tool_command(environment, add=["acme"]) is None
     (environment.prefix / "pipx_metadata.json").touch()
     assert tool_command(environment, add=["acme"]) == f"pipx inject {environment.prefix.name} acme"
     assert tool_command(environment, remove=["acme"]) == f"pipx uninject {environment.prefix.name} acme"
+    site.add_tools("acme", "search")
+    with pytest.raises(ConfigError, match=f"Run: pipx uninject {environment.prefix.name} acme$"):
+        uninstall(["search"], scan([str(site.folder)]), environment=environment, tell=list)
     both = f"pipx inject {environment.prefix.name} 'a>1' && pipx uninject {environment.prefix.name} b"
     assert tool_command(environment, add=["a>1"], remove=["b"]) == both
 

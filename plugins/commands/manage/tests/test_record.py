@@ -5,6 +5,8 @@ That uv and pip give one hash is held by the test of the lock, which installs wi
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import PluginError
-from jackfield_manage.record import ChangedFile, changed_files, content_hash, is_editable
+from jackfield_manage.record import ChangedFile, changed_files, content_hash, files_below, is_editable
 
 EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 
@@ -52,7 +54,7 @@ def test_what_installers_write_does_not_count(distribution: Callable[..., str]) 
     more += ["mine-1.0.dist-info/provenance_url.json", "..\\..\\Scripts\\mine.exe", "a/../../outside.py"]
     more += ["../../../bin/mine", "/usr/bin/mine", "C:/Scripts/mine.exe", "__pycache__/mine.cpython-311.pyc"]
     plain = f"mine.py,{EMPTY},0\n"
-    extended = plain + "".join(f"{path},{EMPTY},0\n" for path in more) + "without_a_hash.py,,\nalone.py\n"
+    extended = plain + "".join(f"{path},{EMPTY},0\n" for path in more) + "\nwithout_a_hash.py,,\nalone.py\n"
     assert content_hash(distribution(plain)) == content_hash(distribution(extended, "other"))
 
 
@@ -87,8 +89,31 @@ def test_a_path_that_leaves_the_folder_is_never_followed(distribution: Callable[
         f"{outside},{EMPTY},0",
         f"x/../../outside.txt,{EMPTY},0",
         f"../pipe,{EMPTY},0",
+        f",{EMPTY},0",
+        f"a\0b,{EMPTY},0",
     ]
     assert changed_files(distribution("\n".join(lines))) == []
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
+def test_a_file_that_has_its_hash_is_unchanged(
+    algorithm: str, distribution: Callable[..., str], tmp_path: Path
+) -> None:
+    digest = base64.urlsafe_b64encode(hashlib.new(algorithm, b"A = 1").digest()).decode().rstrip("=")
+    location = distribution(f"mine.py,{algorithm}={digest},5\n")
+    (tmp_path / "site/mine.py").write_text("A = 1")
+    assert changed_files(location) == []
+    (tmp_path / "site/mine.py").write_text("A = 2")
+    assert changed_files(location) == [ChangedFile("mine.py", "changed")]
+
+
+def test_files_below_a_folder_are_those_that_a_distribution_put_there(distribution: Callable[..., str]) -> None:
+    paths = ["core/b.py", "core/a.py", "core.py", "mine/core/c.py", "../core/d.py", "core/e.pyc"]
+    location = distribution("".join(f"{path},{EMPTY},0\n" for path in paths))
+    assert files_below(location, "core/") == ["core/a.py", "core/b.py"]
+    assert files_below(location, "absent/") == []
+    assert files_below(distribution('"core/a.py'), "core/") == [], "a broken table lists nothing"
+    assert files_below("/srv/none-1.0.dist-info", "core/") == []
 
 
 def test_a_pipe_in_place_of_a_file_is_missing(distribution: Callable[..., str], tmp_path: Path) -> None:
@@ -97,7 +122,10 @@ def test_a_pipe_in_place_of_a_file_is_missing(distribution: Callable[..., str], 
     assert changed_files(location) == [ChangedFile("mine.py", "missing")]
 
 
-@pytest.mark.parametrize("claimed", ["md5=1B2M2Y8AsgTpgAmY7PhCfg", "sha256=!!!", "sha256=", "nonsense", "shake_128=AA"])
+@pytest.mark.parametrize(
+    "claimed",
+    ["md5=1B2M2Y8AsgTpgAmY7PhCfg", "sha256=!!!", "sha256=", "nonsense", "shake_128=AA", "sha256=A", "sha256=é"],
+)
 def test_a_hash_that_cannot_be_trusted_is_a_change(
     claimed: str, distribution: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -68,7 +68,7 @@ def _remove(options: argparse.Namespace) -> int:
     names = stored.places()
     variable = options.name if options.name in names else variable_of(options.name, default_host())
     if not stored.remove(variable):
-        hint = suggest(variable, names)
+        hint = suggest(variable, names) if names else ""
         stop = "" if hint.endswith("?") else "."
         raise ConfigError(f"no key {variable} is stored{hint}{stop} To see all: jackfield keys list")
     print(f"Removed {variable}.")

@@ -228,7 +228,7 @@ def _refuse_doubtful(name: str, publishers: Mapping[str, Set[str]]) -> None:
     similar = get_close_matches(wanted.removeprefix(_PREFIX), known, 1, cutoff=0.8)
     if similar:
         # A typo would install whatever anyone may have published under that name.
-        intended = min(publishers.get(similar[0]) or publishers[_PREFIX + similar[0]])
+        intended = min(publishers[similar[0]])
         raise ConfigError(
             f"{name!r} is similar to {similar[0]!r}: run jackfield plugins install {intended}; "
             f"if you really mean the package {wanted!r}: jackfield plugins install --any {wanted}"
