@@ -69,7 +69,10 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
         return choices
     if normalise(name) in {row.distribution for row in rows}:
         return choices.blocking(normalise(name))
-    return choices.blocking(name if "." in name or "/" in name else rows[0].id)
+    row = rows[0]
+    if name == full_name(row):
+        return choices.blocking(row.address)  # a rule cannot name a kind and a package
+    return choices.blocking(name if name == row.address else row.id)
 
 
 def _check_not_enabled(names: Sequence[str]) -> None:

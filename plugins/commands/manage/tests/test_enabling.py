@@ -1,0 +1,98 @@
+"""`plugins enable` and `disable`: the choices that each name leads to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield.plugins import PluginHost
+from jackfield.settings import load_settings
+from jackfield_manage.choices import Choices, load_choices, write_choices
+from jackfield_manage.cli.policy import disable, enable
+from tests.support.site import FakeSite
+
+
+@pytest.fixture
+def host(site: FakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], PluginHost]:
+    """Makes a host that sees two tools, a processor and a source of tools, and the user's files."""
+    for name in [name for name in os.environ if name.startswith("JACKFIELD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    site.add("acme-tools", {"tool.x": "nowhere", "tool.y": "nowhere"})
+    site.add("acme-guard", {"processor.guard": "nowhere", "processor.watch": "nowhere"})
+    site.add("acme-more", {"tool.*": "nowhere"})
+    return lambda: PluginHost(load_settings(), paths=[str(site.folder)])
+
+
+FORMS = ("acme-tools", "tool.x", "acme-tools/x", "tool.acme-tools/x")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("Acme_Tools", "acme-tools"),
+        ("tool.x", "tool.x"),
+        ("acme-tools/x", "acme-tools/x"),
+        ("tool.acme-tools/x", "acme-tools/x"),
+        ("x", "tool.x"),
+    ],
+)
+@pytest.mark.parametrize("other", ["x", *FORMS])
+def test_a_disabled_tool_is_enabled_by_any_of_its_names(
+    name: str, rule: str, other: str, host: Callable[[], PluginHost]
+) -> None:
+    write_choices(Choices(block=("kept",)))
+    assert disable(host(), [name]) == 0
+    assert load_choices() == Choices(block=("kept", rule))
+    (row,) = [row for row in host().catalog.rows if row.id == "tool.x"]
+    assert host().policy.why_not(row)
+    assert enable(host(), [other]) == 0
+    assert load_choices() == Choices(block=("kept",))
+    assert not host().policy.why_not(row)
+
+
+@pytest.mark.parametrize("name", ["guard", "processor.guard", "acme-guard/guard", "processor.acme-guard/guard"])
+def test_a_processor_is_enabled_by_its_full_name_and_disabled_by_any(name: str, host: Callable[[], PluginHost]) -> None:
+    assert enable(host(), ["watch"]) == enable(host(), ["guard", name]) == 0
+    full = ("processor.acme-guard/watch", "processor.acme-guard/guard")
+    assert load_choices() == Choices(enabled=full)
+    assert disable(host(), [name]) == 0
+    assert load_choices() == Choices(enabled=full[:1])
+
+
+def test_several_names_are_changed_together(host: Callable[[], PluginHost]) -> None:
+    assert enable(host(), ["guard", "acme-more"]) == 0
+    assert load_choices().enabled == ("processor.acme-guard/guard", "tool.acme-more/*")
+    assert disable(host(), ["guard", "x", "acme-more"]) == 0
+    assert load_choices() == Choices(block=("tool.x",))
+    assert enable(host(), ["x", "guard"]) == 0
+    assert load_choices() == Choices(enabled=("processor.acme-guard/guard",))
+
+
+def test_what_another_file_still_blocks_is_an_exit_code_and_what_it_enables_is_blocked(
+    host: Callable[[], PluginHost], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "config/jackfield/config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('block = ["tool.x"]\nenabled = ["processor.guard"]\n')
+    assert enable(host(), ["x", "y"]) == 1
+    assert f"('tool.x' in {own})" in capsys.readouterr().out
+    assert disable(host(), ["guard"]) == 0
+    assert load_choices() == Choices(block=("acme-guard/guard",))
+    own.write_text('enabled = ["processor.gone"]\n')
+    with pytest.raises(ConfigError, match=rf"^'processor\.gone' is enabled in {own}: remove it there$"):
+        disable(host(), ["processor.gone"])
+
+
+def test_the_manager_is_not_disabled_by_the_way(host: Callable[[], PluginHost], site: FakeSite) -> None:
+    site.add("jackfield-manage", {"command.x": "nowhere"})
+    before: Any = load_choices()
+    with pytest.raises(ConfigError, match="no command could enable jackfield-manage again"):
+        disable(host(), ["x"])  # also a tool of another package
+    assert load_choices() == before
