@@ -61,6 +61,8 @@ def test_browser_extensions_are_served_with_a_token_only(scheme: str) -> None:
     assert code_of(OPEN, scope(origin)) == "origin_not_allowed"
     assert code_of(CLOSED, scope(origin)) == "unauthorized"
     assert CLOSED.admit(scope(origin, ("authorization", f"Bearer {ADA}"))) == "ada"
+    checks = Checks(owner=lambda request: "of the application", max_body_bytes=1)
+    assert checks.admit(scope(origin)) == "of the application"
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:9000", "http://[", ""])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, ConsentNeededError
 from jackfield.plugins import PluginHost
 from jackfield.servers import FaceCommand, HttpServer
 from jackfield.testing import ScriptedModel
@@ -214,6 +216,21 @@ def test_an_agent_of_a_module_may_be_deep_in_it_and_the_working_directory_is_loo
         load_agents(read("shop_of_test_options:team"))
 
 
+def test_variables_and_trust_reach_the_agent_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    Path("a.yaml").write_text("llm: {model: m, base_url: https://models.example}\nsystem_message: On {{ topic }}.\n")
+    words = ("a.yaml", "-p", "topic=tides")
+    with pytest.raises(ConsentNeededError):
+        load_agents(read(*words))
+    agent = load_agents(read(*words, "--trust"))["a"]
+    assert agent.system_message == "On tides."
+    with pytest.raises(ConfigError, match=r"there is no agent file 'support': name one, or module:agent"):
+        load_agents(read("support"))
+
+
 class _InOneProcess(HttpServer):
     name = "memo"
     paths = ("/memo",)
@@ -267,10 +284,17 @@ def test_addresses_are_aligned_and_it_says_who_may_use_them(capsys: pytest.Captu
         (OSError(98, "in use"), "port 80 is in use: stop the other program, or pass --port 0 for a free port"),
         (OSError(13, "denied"), "port 80 is reserved for the administrator: pass a --port from 1024 on"),
         (OSError(99, "no"), "here is not an address of this machine: pass another --host, such as 127.0.0.1"),
+        *(
+            (
+                socket.gaierror(number, "no"),
+                "here is not an address of this machine: pass another --host, such as 127.0.0.1",
+            )
+            for number in (socket.EAI_NONAME, socket.EAI_AGAIN, socket.EAI_NODATA)
+        ),
         (OSError(105, "No buffer space"), "cannot listen at here port 80: No buffer space"),
         (OSError("odd"), "cannot listen at here port 80: odd"),
     ],
-    ids=["in use", "reserved", "not here", "other", "without a number"],
+    ids=["in use", "reserved", "not here", "no name", "no name now", "no address", "other", "without a number"],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="numbers of errors on Linux")
 def test_an_address_that_cannot_be_used_is_explained(error: OSError, says: str) -> None:

@@ -175,14 +175,45 @@ def test_a_server_whose_store_cannot_be_used_does_not_start(
     assert server.made == []
 
 
-def test_a_store_that_can_only_be_read_is_refused() -> None:
-    class ReadOnly(MemoryStore):
+def test_a_store_that_can_only_be_read_is_refused_and_each_store_that_was_tried_is_closed() -> None:
+    class Closing(MemoryStore):
+        closed = False
+
+        async def aclose(self) -> None:
+            self.closed = True
+            await super().aclose()
+
+    class ReadOnly(Closing):
         async def send(self, run_id: str, text: str = "") -> None:
             raise StoreError("the store is read-only")
 
+    refused, accepted = ReadOnly(), Closing()
     with pytest.raises(StoreError, match="the store is read-only"):
-        sync.run(_try_store(ReadOnly()))
-    sync.run(_try_store(MemoryStore()))
+        sync.run(_try_store(refused))
+    sync.run(_try_store(accepted))
+    assert refused.closed
+    assert accepted.closed
+
+
+@pytest.mark.parametrize("over", ["http", "stdio"])
+def test_keys_that_are_not_set_are_named_before_the_first_client(
+    over: str, server: type[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, text in (("support.yaml", "llm: openai:m\n"), ("input", ""), ("output", ""), ("errors", "")):
+        Path(name).write_text(text)
+    chosen = options("support.yaml", "--port", "0")
+    with Path("input").open() as stdin, Path("output").open("w") as stdout, Path("errors").open("w") as stderr:
+        for name, stream in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
+            monkeypatch.setattr(sys, name, stream)
+        if over == "http":
+            run_http(chosen)
+        else:
+            with pytest.raises(ConfigError, match="must be pipes"):
+                run_stdio(chosen, "mcp")
+    assert Path("errors").read_text().startswith("! agent 'support' needs an API key that is not set: OPENAI_API_KEY")
 
 
 def test_a_server_that_did_not_start_ends_with_1(
