@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from jackfield.cli.main import main as jackfield
+from tests.support.command_line import Tty
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,23 @@ def test_what_cannot_be_is_one_clear_line_and_nothing_is_made(
     assert (done.code, done.out) == (code, "")
     assert text in done.err
     assert {path.name for path in tmp_path.rglob("*")} == {"there", "mine"}
+
+
+def test_a_kind_of_two_words_may_have_a_hyphen(typed: Typed) -> None:
+    assert typed("call-format", "tide").out == typed("call_format", "tide", "--dir", "other").out.replace(
+        "other", "jackfield-tide"
+    )
+
+
+def test_only_who_leaves_out_the_name_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", Tty())  # where the input is at its end
+    assert jackfield(["new", "tool", "tide"]) == 0
+    assert jackfield(["new", "tool"]) == 1
+    assert "name: no answer, so nothing was created" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["jackfield-tide"]
 
 
 class Terminal:

@@ -23,6 +23,11 @@ def test_folders_above_are_made_too(tmp_path: Path) -> None:
     assert everything(tmp_path) == {"x", "x/y", "x/y/z", "x/y/z/a.txt", "x/y/z/b", "x/y/z/b/c", "x/y/z/b/c/d.txt"}
 
 
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    write_folder(tmp_path / ("x" * 255), FILES)
+    assert (tmp_path / ("x" * 255) / "a.txt").read_bytes() == b"one"
+
+
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     write_folder(tmp_path / "x", FILES)

@@ -92,7 +92,7 @@ def test_what_will_not_do_is_named(questions: list[Question], given_answers: dic
 
 
 def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questions: list[Question]) -> None:
-    typed: Iterator[str] = iter(["Tide", "", "tide", "", "short", "Tides for everybody.", "", "perhaps", "no"])
+    typed: Iterator[str] = iter(["Tide", "", "tide", "", "short", "Tides for everybody.", "", "perhaps", "No"])
     asked: list[tuple[str, Answer | None, bool]] = []
     problems: list[str] = []
 

@@ -157,3 +157,10 @@ def test_a_name_that_nobody_has_answered_is_an_error_and_not_an_empty_text() -> 
 def test_a_template_cannot_reach_python() -> None:
     with pytest.raises(Exception, match="unsafe"):
         render("{{ ''.__class__.__mro__ }}", {})
+
+
+def test_compiled_files_of_a_template_are_left_out(tmp_path: Path) -> None:
+    for name in ("a/__pycache__/b.pyc", "a/{{ name }}.py.jinja", "a/{% if no %}c{% endif %}"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{{ name }}\n")
+    assert render_files(tmp_path, {"name": "tide", "no": False}) == {PurePosixPath("a/tide.py"): b"tide\n"}

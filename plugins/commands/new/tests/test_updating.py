@@ -106,6 +106,46 @@ def test_a_plan_writes_nothing_and_its_application_all(tmp_path: Path) -> None:
     assert Record.read(tmp_path) == Record({"name": "x"}, new)
 
 
+def test_an_update_changes_adds_and_removes_files_and_keeps_those_of_the_author(tmp_path: Path) -> None:
+    def files(**contents: str) -> dict[PurePosixPath, bytes]:
+        return {PurePosixPath(name.replace("__", "/")): content.encode() for name, content in contents.items()}
+
+    before = files(same="1", changed="1", removed="1", kept="1", left_out="1", file="1")
+    new = files(same="1", changed="2", added__deep__file="2", left_out="2", file="2")
+    for path, content in before.items():
+        (tmp_path / path).write_bytes(content)
+    (tmp_path / "kept").write_text("mine")
+    (tmp_path / "left_out").unlink()
+    changes = plan_update(tmp_path, Record({}, before), new)
+    assert [(str(change.path), change.action.partition(":")[0]) for change in changes] == [
+        ("added/deep/file", "added"),
+        ("changed", "updated"),
+        ("file", "updated"),
+        ("kept", "kept"),
+        ("left_out", "left out"),
+        ("removed", "removed"),
+    ]
+    apply_update(tmp_path, changes, Record({}, new))
+    present = {
+        path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    del present[str(RECORD)]
+    assert present == {"same": "1", "changed": "2", "file": "2", "added/deep/file": "2", "kept": "mine"}
+
+
+def test_a_file_where_the_template_had_a_folder_is_no_file_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    path = PurePosixPath("a/file.txt")
+    (change,) = plan_update(tmp_path, Record({}, {path: text()}), {path: text(line_3="new")})
+    assert change.action.startswith("left out: you removed it")
+
+
+def test_an_update_that_cannot_write_says_how_to_undo_it(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(ConfigError, match=r"the update stopped \(.*\): git restore \. undoes what it wrote"):
+        apply_update(tmp_path, [Change(PurePosixPath("a/b"), "added", b"1")], Record({}, {}))
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../neighbour.txt", "a/../../b"])
 def test_a_record_cannot_make_an_update_write_elsewhere(tmp_path: Path, path: str) -> None:
     (tmp_path / RECORD).write_text(json.dumps({"format": 1, "answers": {}, "files": {path: "x"}}))
@@ -113,10 +153,18 @@ def test_a_record_cannot_make_an_update_write_elsewhere(tmp_path: Path, path: st
         Record.read(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
-def test_a_record_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        *((content, "restore it from git") for content in ("", "[]", "{}", "null", '{"format": 1}')),
+        ('{"format": 1, "answers": {}, "files": []}', "restore it from git"),
+        ('{"format": 1, "answers": 1, "files": {}}', "restore it from git"),
+        ('{"format": 2}', "is of a newer jackfield-new: pip install --upgrade jackfield-new"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / RECORD).write_text(content)
-    with pytest.raises(ConfigError, match=r"git|pip install"):
+    with pytest.raises(ConfigError, match=says):
         Record.read(tmp_path)
 
 
@@ -131,6 +179,9 @@ def test_only_a_clean_folder_of_a_repository_may_be_updated(tmp_path: Path, git:
     git("add", ".")
     git("commit", "-qm", "all")
     check_clean(tmp_path)
+    (tmp_path / "plugin").mkdir()
+    (tmp_path / "file").write_text("changed beside the plugin")
+    check_clean(tmp_path / "plugin")
 
 
 def test_a_made_plugin_is_updated(
@@ -145,6 +196,9 @@ def test_a_made_plugin_is_updated(
     git("commit", "-qm", "made", cwd=plugin)
     assert main(["new", "--update", "--dir", str(plugin)]) == 0
     assert "nothing new" in capsys.readouterr().out
+    for words in (["tool"], ["tool", "tide"]):
+        assert main(["new", *words, "--update", "--dir", str(plugin)]) == 1
+        assert "an update keeps the kind and the name: leave them out" in capsys.readouterr().err
     assert git("status", "--porcelain", cwd=plugin) == ""
 
     record = Record.read(plugin)
@@ -180,7 +234,12 @@ def test_the_address_of_a_plugin_is_that_of_its_repository(
     assert url_of_repository(tmp_path / "absent") == ""
     git("init", "-q")
     git("remote", "add", "origin", "git@code.example.org:jack/plugins.git")
+    (tmp_path / "plugins").mkdir()
+    monkeypatch.chdir("/")  # where there is no repository
+    assert main(["new", "tool", "zero", "--dir", str(tmp_path / "zero")]) == 0
+    assert 'Repository = "https://code.example.org/jack/plugins"' in (tmp_path / "zero/pyproject.toml").read_text()
     monkeypatch.chdir(tmp_path)
+    assert main(["new", "tool", "three", "--in-repo"]) == 0, "a plugin in our own repository has no address"
     for name, options in (("one", []), ("two", ["--url", "https://code.example.org/two"])):
         assert main(["new", "tool", name, *options]) == 0
         expected = options[-1] if options else "https://code.example.org/jack/plugins"

@@ -300,8 +300,11 @@ def test_faces_are_closed_in_reverse_order_and_it_can_be_opened_again() -> None:
     app = app_of(Noted("one", ("/one",)), Noted("two", ("/two",)))
 
     async def twice() -> None:
-        for _ in range(2):
+        for closed in ([], ["two", "one"]):
             await app.start()
+            for _ in range(9):
+                await asyncio.sleep(0)
+            assert order == closed, "it stays open until it is closed"
             await app.aclose()
             await app.aclose()
 
@@ -339,6 +342,13 @@ def test_what_could_not_be_opened_is_tried_again_at_the_next_request() -> None:
                 raise ConfigError("its folder is not there yet")
             return super().app(serving)
 
+    async def start_twice(app: ServingApp) -> None:
+        with pytest.raises(ConfigError, match="its folder is not there yet"):
+            await app.start()
+        await app.start()
+        await app.aclose()
+
+    asyncio.run(start_twice(app_of(BrokenOnce())))
     app = app_of(BrokenOnce())
 
     async def twice() -> list[int]:

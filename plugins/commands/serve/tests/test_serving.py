@@ -286,6 +286,21 @@ def test_without_the_observer_there_are_no_metrics() -> None:
         asyncio.run(page.read(queued=0))
 
 
+def test_the_observer_of_the_metrics_is_loaded_once_at_the_first_request() -> None:
+    loaded: list[str] = []
+
+    class Noting(PluginHost):
+        def load_row(self, row: Any, *arguments: Any) -> Any:
+            loaded.append(row.name)
+            return super().load_row(row, *arguments)
+
+    page = MetricsPage(Noting())
+    assert loaded == []
+    for queued in (3, 4):
+        assert f"jackfield_runs_queued {queued}.0" in asyncio.run(page.read(queued=queued)).decode()
+    assert loaded == ["prometheus"]
+
+
 def test_metrics_that_count_nothing_name_the_next_step() -> None:
     with ServedFace(serving_app({"hello": agent()})) as served:
         reply = served.ask(HttpRequest(method="GET", path="/metrics"))

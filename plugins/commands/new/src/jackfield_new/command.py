@@ -92,9 +92,7 @@ def _update(
         raise ConfigError("an update keeps the kind and the name: leave them out")
     if not force:
         check_clean(folder)
-    asked = {question.name for question in questions if not question.is_computed}
-    known = {name: answer for name, answer in record.answers.items() if name in asked}
-    answers = complete(questions, _without_unasked({**known, **given}, questions))
+    answers = complete(questions, _without_unasked({**record.answers, **given}, questions))
     files_by_path = render_files(template / "template", answers)
     changes = plan_update(folder, record, files_by_path)
     apply_update(folder, changes, Record(answers, files_by_path))
@@ -111,7 +109,7 @@ def _update(
 
 
 def _without_unasked(answers: Mapping[str, Answer], questions: Sequence[Question]) -> Answers:
-    """Drop the answers to questions that other answers rule out, such as `http` for a tool."""
+    """Drop computed answers, and answers to questions that others rule out, such as `http` for a tool."""
     return {
         question.name: answers[question.name]
         for question in questions
