@@ -327,6 +327,43 @@ def test_a_message_of_a_channel_comes_once(dsn: str) -> None:
     database.close()
 
 
+@pytest.mark.timeout(60)
+def test_a_message_that_came_with_a_statement_is_returned_without_waiting(dsn: str) -> None:
+    connection = Database(dsn, timeout_s=60).connect()
+    connection.run("LISTEN news")
+    connection.run("SELECT pg_notify('news', 'mine')")
+    assert connection.notifications(timeout_s=3600) == ["mine"]
+    connection.close()
+
+
+def test_a_message_that_comes_later_is_waited_for(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60)
+    connection = database.connect()
+    connection.run("LISTEN news")
+    thread = threading.Thread(
+        target=database.ask, args=("SELECT pg_notify('news', 'late') FROM (SELECT pg_sleep(0.5)) AS later",)
+    )
+    thread.start()
+    assert connection.notifications(timeout_s=60) == ["late"]
+    thread.join()
+    connection.close()
+    database.close()
+
+
+def test_closing_a_connection_ends_its_session(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60)
+    connection = database.connect()
+    ((pid,),) = connection.run(PID)
+    connection.close()
+    for _ in range(600):  # until the server has noticed
+        if not database.ask("SELECT 1 FROM pg_stat_activity WHERE pid = :pid", pid=pid):
+            break
+        database.ask("SELECT 1 FROM pg_sleep(0.05)")
+    else:
+        pytest.fail("the session is open as long as the connection is kept")
+    database.close()
+
+
 def test_a_transaction_that_fails_leaves_nothing(dsn: str) -> None:
     database = Database(dsn, timeout_s=60)
     with suppress(ToolServiceError), database.use() as connection, connection.transaction():
