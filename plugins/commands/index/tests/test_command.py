@@ -92,7 +92,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_an_index_is_built_brought_up_to_date_searched_and_listed(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(capsys, "list") == "There is no index yet. Build one: jackfield index build NAME FILES\n"
+    assert run(capsys, "list") == "There is no index yet. To build one, run: jackfield index build NAME FILES\n"
     assert "notes: 2 read, 0 unchanged" in run(capsys, "build", "notes", "docs")
     assert "notes: 0 read, 2 unchanged" in run(capsys, "build", "notes")
     found = run(capsys, "search", "notes", "when", "is", "high", "water")
@@ -380,8 +380,8 @@ def test_a_search_goes_on_without_a_service_and_says_so(
     [
         (("--searcher", "no_such"), "no searcher 'no_such' is installed"),
         (("--searcher", "vector_search"), "vector_search: embedding_model"),
-        (("--searcher", '{"k1": 2}'), "--searcher: 'name' is missing"),
-        (("--searcher", '{"name": '), "--searcher: this is not JSON"),
+        (("--searcher", '{"k1": 2}'), "--searcher: missing 'name'"),
+        (("--searcher", '{"name": '), "--searcher: invalid JSON"),
         (("--searcher", '{"name": "keyword_search", "k2": 2}'), "unknown setting 'k2'; known: b, chinese, k1"),
         (("--searcher", "keyword_search", "--embedding-model", "openai:m"), "--embedding-model is for vectors"),
         (("--type", "keyword", "--embedding-model", "openai:m"), "embedding_model requires vector search"),
@@ -491,7 +491,7 @@ def test_values_are_set_for_all_documents_unless_some_are_selected(
 
 def test_removing_needs_files_or_a_filter(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "build", "notes", "docs")
-    assert run(capsys, "remove", "notes", code=1).endswith("name the files to remove, or select them with --where\n")
+    assert run(capsys, "remove", "notes", code=1).endswith("specify the files to remove, or select them with --where\n")
     assert as_json(capsys, "info", "notes")["documents"] == 2
 
 

@@ -50,13 +50,13 @@ def test_conditions_become_a_filter(conditions: list[str], where: dict[str, obje
 @pytest.mark.parametrize(
     ("conditions", "says"),
     [
-        (["year"], "--where 'year' is not a condition: write KEY=VALUE"),
+        (["year"], "--where 'year' is not a condition: use KEY=VALUE"),
         (["year="], "is not a condition"),
         (["=2024"], "is not a condition"),
-        (["year>2020", "year>2021"], "--where: year> is given twice: leave one out"),
-        (["year>2020", "year>2020"], "--where: year> is given twice: leave one out"),
-        (["year=2020", "year>2021"], "--where: year has '=' and another condition: leave one out"),
-        (["year>2021", "year=2020"], "--where: year has '=' and another condition: leave one out"),
+        (["year>2020", "year>2021"], "--where: year> is given twice: remove one"),
+        (["year>2020", "year>2020"], "--where: year> is given twice: remove one"),
+        (["year=2020", "year>2021"], "--where: year has '=' and another condition: remove one"),
+        (["year>2021", "year=2020"], "--where: year has '=' and another condition: remove one"),
     ],
 )
 def test_conditions_that_do_not_go_together_are_refused(conditions: list[str], says: str) -> None:
@@ -86,7 +86,7 @@ def test_numbers_truths_and_quoted_texts_are_read_as_json(text: str, value: obje
 
 @pytest.mark.parametrize("text", ["year", "=2024", " =2024"])
 def test_a_value_needs_a_key(text: str) -> None:
-    with pytest.raises(ConfigError, match="is not a value: write KEY=VALUE, such as year=2024"):
+    with pytest.raises(ConfigError, match="is not a value: use KEY=VALUE, such as year=2024"):
         read_values([text])
 
 
@@ -115,14 +115,14 @@ def test_options_have_these_values(words: list[str], defaults: dict[str, object]
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["build", "n", "--chunk-size", "0"], "it must be at least 1, not 0"),
-        (["build", "n", "--chunk-overlap", "-1"], "it must be at least 0, not -1"),
-        (["search", "n", "a", "--limit", "0"], "it must be at least 1, not 0"),
-        (["watch", "n", "--interval", "0.09"], "it must be from 0.1 to 86400, not 0.09"),
-        (["watch", "n", "--interval", "86401"], "it must be from 0.1 to 86400, not 86401"),
+        (["build", "n", "--chunk-size", "0"], "must be at least 1, got 0"),
+        (["build", "n", "--chunk-overlap", "-1"], "must be at least 0, got -1"),
+        (["search", "n", "a", "--limit", "0"], "must be at least 1, got 0"),
+        (["watch", "n", "--interval", "0.09"], "must be from 0.1 to 86400, got 0.09"),
+        (["watch", "n", "--interval", "86401"], "must be from 0.1 to 86400, got 86401"),
         (["build", "n", "--chunk-size", "x"], "expected a whole number, not 'x'"),
         (["watch", "n", "--interval", "x"], "expected seconds, such as 2 or 0.5, not 'x'"),
-        (["watch", "n", "--interval", "nan"], "it must be from 0.1 to 86400, not nan"),
+        (["watch", "n", "--interval", "nan"], "must be from 0.1 to 86400, got nan"),
         (["search", "n"], "QUERY"),
         (["add", "n"], "FILES"),
         (["set", "n"], "KEY=VALUE"),

@@ -121,7 +121,7 @@ def test_the_store_of_a_file_is_kept_unless_nothing_is_recorded(words: tuple[str
 
 
 def test_one_rule_for_approval_is_enough() -> None:
-    with pytest.raises(ConfigError, match="--ask and --allow are two rules for the same calls: leave one of them out"):
+    with pytest.raises(ConfigError, match="--ask and --allow are two rules for the same calls: remove one of them"):
         made("--ask", "ask", "--allow", "storage")
     agent = made("-t", "storage", "-t", "web_search", "--allow", "storage")
     rules, tools = agent.executor.rules, agent.function_map
@@ -201,7 +201,7 @@ def test_hosts_of_addresses_that_were_typed_are_allowed_beside_those_of_the_file
 def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_folder(folder: Path) -> None:
     with pytest.raises(ConfigError, match="-p is for a variable of an agent file: also pass --config FILE"):
         made("-p", "a=1")
-    with pytest.raises(ConfigError, match=r"agent\.yaml names the file 'gone\.md', which is not in "):
+    with pytest.raises(ConfigError, match=r"agent\.yaml refers to the file 'gone\.md', which is not in "):
         made(*write("files: [gone.md]\n"))
     options = run_parser().parse_args([*write("prompt: 'About {{ topic }}'\nllm: offline\n"), "-p", "topic=tides"])
     assert read_agent_file(options)["prompt"] == "About tides"
@@ -211,8 +211,8 @@ def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_fold
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--resume", "r.json", "Hi"], "--resume continues a saved run: leave out the prompt and attachments"),
-        (["--resume", "r.json", "-a", "a.png"], "leave out the prompt and attachments"),
+        (["--resume", "r.json", "Hi"], "--resume continues a saved run: remove the prompt and attachments"),
+        (["--resume", "r.json", "-a", "a.png"], "remove the prompt and attachments"),
         (["--approve"], "--approve and --refuse are for the calls of a saved run: also pass --resume FILE"),
         (["--refuse"], "also pass --resume FILE"),
         (["--again"], "--again resumes a saved run once more: also pass --resume FILE"),
@@ -278,7 +278,7 @@ def test_a_damaged_file_of_names_is_an_error_with_the_next_step(text: str) -> No
     assert load_names() == ModelNames()
     names_path().parent.mkdir(parents=True, exist_ok=True)
     names_path().write_text(text)
-    with pytest.raises(ConfigError, match="is damaged: remove it, and set the default model and the aliases again"):
+    with pytest.raises(ConfigError, match="is corrupted: delete it, then set the default model and the aliases again"):
         load_names()
 
 

@@ -172,7 +172,7 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
     ("arguments", "told"),
     [
         ((), "no prompt: pass one"),
-        (("go", "--resume", "x.json"), "leave out the prompt"),
+        (("go", "--resume", "x.json"), "remove the prompt"),
         (("go", "--approve"), "pass --resume FILE"),
         (("go", "--again"), "pass --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),

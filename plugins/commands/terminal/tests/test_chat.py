@@ -185,8 +185,8 @@ def test_a_history_that_cannot_be_kept_is_no_reason_not_to_talk(open_chat: Chat,
 
 
 def test_an_unknown_command_is_not_sent_and_names_the_nearest(chat: Any) -> None:
-    say(chat, "/hlep", "there is no command /hlep: did you mean /help?")
-    say(chat, "/usr/bin/python is broken", "there is no command /usr/bin/python")
+    say(chat, "/hlep", "unknown command /hlep: did you mean /help?")
+    say(chat, "/usr/bin/python is broken", "unknown command /usr/bin/python")
     chat.type(" /usr is full\r")
     chat.wait_for("you said: /usr is full")
     chat.wait_for("(1 messages)")

@@ -165,7 +165,7 @@ def test_the_handler_of_ctrl_c_is_put_back_after_an_error() -> None:
 
 # --- slash commands ---
 
-HINT = " /help lists them. To send the line, put a space before it"
+HINT = " /help lists the commands. To send the line as text, put a space before it"
 
 
 def said(chat: Conversation, line: str) -> list[str]:
@@ -177,8 +177,8 @@ def said(chat: Conversation, line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "lines"),
     [
-        ("/undoo", [f"there is no command /undoo: did you mean /undo?{HINT}"]),
-        ("/xyzxyz", [f"there is no command /xyzxyz;{HINT}"]),
+        ("/undoo", [f"unknown command /undoo: did you mean /undo?{HINT}"]),
+        ("/xyzxyz", [f"unknown command /xyzxyz;{HINT}"]),
         ("/tools", ["no tools; to add one: jackfield chat -t NAME"]),
         ("/files", ["no files; to add documents: jackfield chat -f PATH; to attach a file: /attach PATH"]),
         ("/attach", ["no file: type /attach PATH or URL"]),

@@ -80,7 +80,7 @@ def test_the_files_of_an_agents_file_are_beside_it_and_a_missing_one_is_told_wit
     (folder / "a.yaml").write_text("llm: thinks:m\nagent: fncall\nfiles: [guide.md]\n")
     done = command_line("run", "--trust", "-C", "agents/a.yaml", "hi")
     assert done.returncode == 1
-    assert f"agents/a.yaml names the file 'guide.md', which is not in {folder}" in done.stderr
+    assert f"agents/a.yaml refers to the file 'guide.md', which is not in {folder}" in done.stderr
     (folder / "guide.md").write_text("text")
     assert command_line("run", "--trust", "-C", "agents/a.yaml", "hi").returncode == 0
 

@@ -98,7 +98,7 @@ def test_a_picture_that_comes_without_a_name_is_known_by_how_it_begins(
             return make_attachment("-")
 
     assert str(attached(begins).image).startswith(f"data:{media_type};base64,")
-    with pytest.raises(ConfigError, match="does not hold a PNG"):
+    with pytest.raises(ConfigError, match="does not contain a PNG"):
         attached(b"RIFF\0\0\0\0WAVE" + begins)
 
 
@@ -168,7 +168,7 @@ def test_fragments_are_texts_or_what_a_parser_reads(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf  text \n")
     assert read_fragment("a.txt") == "text"
-    for name, fault in ((".", "is a folder; name the files in it"), ("gone.txt", "is not in ")):
+    for name, fault in ((".", "is a folder; specify the files in it"), ("gone.txt", "is not in ")):
         with pytest.raises(ConfigError, match=f"the fragment '{name}' {fault}"):
             read_fragment(name)
     late = "a" * 8192 + "\0"

@@ -132,7 +132,7 @@ def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.Ca
     models.main(["alias", "fast", "openai:small"])
     for words in ([], ["fast"]):
         models.main(["default", "fast"])
-        with pytest.raises(ConfigError, match="the default model is 'fast', not 'openai:small': leave the name out"):
+        with pytest.raises(ConfigError, match="the default model is 'fast', not 'openai:small': omit the name"):
             models.main(["default", "--remove", "openai:small"])
         capsys.readouterr()
         assert models.main(["default", "--remove", *words]) == 0
@@ -140,7 +140,7 @@ def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.Ca
         assert load_names() == ModelNames("", {"fast": "openai:small"})
     assert models.main(["default"]) == 0
     assert capsys.readouterr().out == (
-        "There is no default model. To set one: jackfield models default BACKEND:MODEL\n"
+        "There is no default model. To set one, run: jackfield models default BACKEND:MODEL\n"
     )
 
 
@@ -151,8 +151,8 @@ def test_a_default_model_whose_alias_is_removed_is_named(capsys: pytest.CaptureF
     models.main(["alias", "--remove", "quick"])
     assert capsys.readouterr().err == ""
     models.main(["alias", "--remove", "fast"])
-    assert "the default model is still fast, which names no model any more: set another one" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="name the alias to remove"):
+    assert "the default model is still fast, which no longer refers to a model: set another one" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="specify the alias to remove"):
         models.main(["alias", "--remove"])
 
 

@@ -112,10 +112,10 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("jackfield run -m echo:m '  ' < /dev/null", "no prompt: pass one"),
         ("jackfield run -m echo:m - < /dev/null", "no prompt: pass one"),
         ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
-        ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
+        ("echo text | jackfield run -m echo:m -a - x", "does not contain a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
         ("jackfield run -m echo:m -f none.md x", "no file, folder or pattern matches 'none.md'"),
-        ("touch file; jackfield run -m echo:m --output file x", "--output file: that is a file; name a folder"),
+        ("touch file; jackfield run -m echo:m --output file x", "--output file: this is a file; specify a folder"),
         (
             "echo '{}' > r.json; jackfield run --resume r.json -m echo:m",
             "or /save: its format is not 'jackfield-run/1'",
@@ -240,7 +240,7 @@ def test_a_rule_of_the_command_line_says_which_calls_need_approval(
 def test_two_rules_for_the_same_calls_are_an_error(command_line: CommandLine) -> None:
     done = command_line("run", "-m", "offline:extractive", "--ask", "ask", "--allow", "clock", "use it")
     assert done.returncode == 1
-    assert "leave one of them out" in done.stderr
+    assert "remove one of them" in done.stderr
 
 
 @pytest.mark.usefixtures("echo")

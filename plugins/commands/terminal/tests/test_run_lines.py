@@ -169,7 +169,7 @@ def options(*words: str) -> argparse.Namespace:
             (),
             "approval_needed",
             "",
-            "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n",
+            "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n",
         ),
         (
             ("--save", "my run.json"),

@@ -144,7 +144,7 @@ def test_a_run_is_resumed_with_its_own_model_and_only_with_the_tools_of_its_pend
         before = jackfield("runs", "show", "last")[1]
         for decision in ((), ("--approve",)):
             code, _, err = jackfield("runs", "resume", "last", *decision)
-            assert (code, "pending calls of storage, but this agent has no such tool" in err) == (1, True)
+            assert (code, "pending calls to storage, but this agent has no such tool" in err) == (1, True)
             assert "such as -t storage" in err
         assert jackfield("runs", "show", "last")[1] == before
         code, out, _ = jackfield("runs", "resume", "last", "--approve", "-t", "storage", "-q")
@@ -228,9 +228,9 @@ def test_killed_runs_are_recovered_from_the_command_line(jackfield: Run, tmp_pat
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:
     for _ in range(2):
         jackfield("run", *MODEL, "--store", "sqlite", "Hello")
-    assert "there is no run 'xyz'" in jackfield("runs", "show", "xyz")[2]
+    assert "no run 'xyz'" in jackfield("runs", "show", "xyz")[2]
     code, _, err = jackfield("runs", "show", "")
-    assert (code != 0, "2 runs begin with ''" in err) == (True, True)
+    assert (code != 0, "2 runs start with ''" in err) == (True, True)
 
 
 def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
@@ -296,7 +296,7 @@ def test_runs_are_searched_by_words_of_questions_and_answers(jackfield: Run) -> 
     (late,) = json.loads(jackfield("runs", "search", "harbour", "what", "--json")[1])
     assert late["excerpt"].startswith("…"), "each word is looked for by itself"
     assert late["excerpt"].endswith("what about the harbour?")
-    assert jackfield("runs", "search", "zebra")[1] == "no recorded run has 'zebra' in its question or answers\n"
+    assert jackfield("runs", "search", "zebra")[1] == "no recorded run contains 'zebra' in its question or answers\n"
 
 
 def test_a_saved_run_that_made_no_call_can_be_resumed_again(jackfield: Run, tmp_path: Path) -> None:

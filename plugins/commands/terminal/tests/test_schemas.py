@@ -63,7 +63,7 @@ def test_brackets_make_a_list_of_objects() -> None:
     [
         ("", "is empty: pass a file"),
         ("name strr", "the field 'name' has an unknown type 'strr'; did you mean 'str'?"),
-        ("a, a", "has the field 'a' twice"),
+        ("a, a", "duplicate field 'a'"),
         ("what is it?", "'what is it?' is not a field"),
         ("{", "--schema is not JSON"),
         ('{"a":' * 100_000, "--schema is not JSON"),

@@ -38,10 +38,10 @@ def store_of(*runs: StoredRun) -> Any:
 def test_a_run_is_named_by_its_id_its_beginning_or_as_the_last_one() -> None:
     store = store_of(*(StoredRun(run_id=name) for name in ("cd", "abc", "ab")))
     assert [run_id_of(store, text) for text in ("ab", "abc", "c", "last")] == ["ab", "abc", "cd", "cd"]
-    with pytest.raises(RunNotFoundError, match="2 runs begin with 'a'"):
+    with pytest.raises(RunNotFoundError, match="2 runs start with 'a'"):
         run_id_of(store, "a")
     for other, text in ((store, "b"), (store_of(), "last")):
-        with pytest.raises(RunNotFoundError, match=f"there is no run '{text}'"):
+        with pytest.raises(RunNotFoundError, match=f"no run '{text}'"):
             run_id_of(other, text)
 
 

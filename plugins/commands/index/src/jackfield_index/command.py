@@ -86,7 +86,7 @@ def _add(options: argparse.Namespace) -> int:
 def _remove(options: argparse.Namespace) -> int:
     where = read_where(options.where)
     if not options.files and where is None:
-        raise ConfigError("name the files to remove, or select them with --where")
+        raise ConfigError("specify the files to remove, or select them with --where")
     return _change_files(partial(KnowledgeIndex.remove, where=where), options)
 
 
@@ -172,7 +172,7 @@ def _report(
         say(
             f"{shown_path(options.name)}: {built.read} read{outdated}, {built.unchanged} unchanged, "
             f"{built.removed} removed, {len(built.failed)} failed, {len(built.skipped)} skipped; "
-            f"it holds {facts.documents} documents, {facts.chunks} chunks"
+            f"it contains {facts.documents} documents, {facts.chunks} chunks"
         )
     sys.stdout.flush()  # `watch` keeps running
 
@@ -300,7 +300,7 @@ def _list(options: argparse.Namespace) -> int:
     for facts in indexes:
         say(str(facts.get("error") or f"{facts['name']}: {facts['documents']} documents, {facts['chunks']} chunks"))
     if not indexes:
-        say("There is no index yet. Build one: jackfield index build NAME FILES")
+        say("There is no index yet. To build one, run: jackfield index build NAME FILES")
     return 0
 
 

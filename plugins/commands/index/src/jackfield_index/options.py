@@ -146,7 +146,7 @@ def _at_least(minimum: int) -> Callable[[str], int]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"expected a whole number, not {text!r}") from None
         if value < minimum:
-            raise argparse.ArgumentTypeError(f"it must be at least {minimum}, not {value}")
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
         return value
 
     return number
@@ -158,7 +158,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected seconds, such as 2 or 0.5, not {text!r}") from None
     if not 0.1 <= value <= 86_400:
-        raise argparse.ArgumentTypeError(f"it must be from 0.1 to 86400, not {text}")
+        raise argparse.ArgumentTypeError(f"must be from 0.1 to 86400, got {text}")
     return value
 
 
@@ -176,17 +176,17 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
     for condition in conditions:
         match = _CONDITION.fullmatch(condition)
         if match is None:
-            raise ConfigError(f"--where {condition!r} is not a condition: write KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
+            raise ConfigError(f"--where {condition!r} is not a condition: use KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
         key, operator, value = match["key"].strip(), match["operator"], read_value(match["value"])
         if operator == "=":
             equal.setdefault(key, []).append(value)
             continue
         bounds = others.setdefault(key, {})
         if _OPERATORS[operator] in bounds:
-            raise ConfigError(f"--where: {key}{operator} is given twice: leave one out")
+            raise ConfigError(f"--where: {key}{operator} is given twice: remove one")
         bounds[_OPERATORS[operator]] = value
     if both := equal.keys() & others.keys():
-        raise ConfigError(f"--where: {min(both)} has '=' and another condition: leave one out")
+        raise ConfigError(f"--where: {min(both)} has '=' and another condition: remove one")
     return {**equal, **others} or None
 
 
@@ -200,7 +200,7 @@ def read_values(texts: Sequence[str]) -> dict[str, object]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"{text!r} is not a value: write KEY=VALUE, such as year=2024")
+            raise ConfigError(f"{text!r} is not a value: use KEY=VALUE, such as year=2024")
         values[key.strip()] = read_value(value)
     return values
 
@@ -254,7 +254,7 @@ def _parse_searchers(options: argparse.Namespace) -> list[dict[str, object]]:
             if model:
                 searcher["embedding_model"] = model
     if model and searchers and not options.type and not uses_vectors:
-        raise ConfigError("--embedding-model is for vectors: add --searcher vector_search, or leave --searcher out")
+        raise ConfigError("--embedding-model is for vectors: add --searcher vector_search, or remove --searcher")
     return searchers
 
 
@@ -264,9 +264,9 @@ def _parse_searcher(text: str) -> dict[str, object]:
     try:
         searcher = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--searcher: this is not JSON ({error}): write a name, or {_SEARCHER_JSON}") from error
+        raise ConfigError(f"--searcher: invalid JSON ({error}): pass a name, or {_SEARCHER_JSON}") from error
     if not isinstance(searcher, dict) or not isinstance(searcher.get("name"), str):
-        raise ConfigError(f"--searcher: 'name' is missing: write a name, or {_SEARCHER_JSON}")
+        raise ConfigError(f"--searcher: missing 'name': pass a name, or {_SEARCHER_JSON}")
     return searcher
 
 

@@ -47,7 +47,7 @@ class Conversation:
         # A user who names a session relies on its record.
         if options.session or options.continue_last:
             if options.no_record:
-                raise ConfigError("--no-record records nothing, so there is no session: leave one of them out")
+                raise ConfigError("--no-record records nothing, so there is no session: remove one of the two")
             if not options.config:  # a file names its own model, and perhaps its own store
                 store = open_store(options.store, default_host())
                 choose_model(options, find_last_chat(store, options.session), store)

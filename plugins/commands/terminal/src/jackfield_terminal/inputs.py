@@ -95,7 +95,7 @@ def make_attachment(name: str) -> ContentItem:
         for signature, media_type in _SIGNATURES.items():
             if signature.match(data):
                 return _content_item(media_type, f"data:{media_type};base64,{b64encode(data).decode()}")
-        raise ConfigError("-a -: standard input does not hold a PNG, JPEG, GIF, BMP or WebP image")
+        raise ConfigError("-a -: standard input does not contain a PNG, JPEG, GIF, BMP or WebP image")
     if "://" not in name:
         path = Path(name).expanduser()
         if not path.is_file():
@@ -131,7 +131,7 @@ def read_fragment(source: str) -> str:
     if not is_url(source):
         path = Path(source).expanduser()
         if not path.is_file():
-            fault = "is a folder; name the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
+            fault = "is a folder; specify the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
             raise ConfigError(f"the fragment {source!r} {fault}")
         raw = path.read_bytes()
         if b"\0" not in raw[:_SAMPLE_BYTES]:

@@ -56,7 +56,7 @@ def load_names() -> ModelNames:
         default, aliases = table.get("default", ""), table.get("aliases", {})
         if isinstance(default, str) and isinstance(aliases, dict) and all(isinstance(m, str) for m in aliases.values()):
             return ModelNames(default, aliases)
-    raise ConfigError(f"{path} is damaged: remove it, and set the default model and the aliases again")
+    raise ConfigError(f"{path} is corrupted: delete it, then set the default model and the aliases again")
 
 
 def save_names(names: ModelNames) -> None:

@@ -40,9 +40,9 @@ def models_parser() -> Parser:
     listing = actions.add_parser("list", help="ask the servers of the installed backends for their models")
     listing.add_argument("-m", "--model", metavar="BACKEND", help="ask only the server of this backend")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    default = actions.add_parser("default", help="show, set or remove the model of commands that name none")
+    default = actions.add_parser("default", help="show, set or remove the model for commands that specify none")
     default.add_argument("name", metavar="NAME", nargs="?", help="backend:model, or an alias")
-    default.add_argument("--remove", action="store_true", help="have no default model from now on")
+    default.add_argument("--remove", action="store_true", help="remove the default model")
     alias = actions.add_parser("alias", help="list, set or remove short names of models")
     alias.add_argument("name", metavar="NAME", nargs="?", help="the short name")
     alias.add_argument("target", metavar="MODEL", nargs="?", help="backend:model")
@@ -61,7 +61,7 @@ def _default(options: argparse.Namespace) -> int:
     elif names.default:
         print(escape_line(names.default))
     else:
-        print("There is no default model. To set one: jackfield models default BACKEND:MODEL")
+        print("There is no default model. To set one, run: jackfield models default BACKEND:MODEL")
     return 0
 
 
@@ -72,15 +72,15 @@ def _alias(options: argparse.Namespace) -> int:
     if not options.name:
         print_table(["alias", "model"], [list(row) for row in sorted(names.aliases.items())])
         if not names.aliases:
-            print("There are no aliases. To set one: jackfield models alias NAME BACKEND:MODEL")
+            print("There are no aliases. To set one, run: jackfield models alias NAME BACKEND:MODEL")
         return 0
     if not options.target:
         if options.name not in names.aliases:
-            raise ConfigError(f"there is no alias {options.name!r}{suggest(options.name, names.aliases)}")
+            raise ConfigError(f"no alias named {options.name!r}{suggest(options.name, names.aliases)}")
         print(escape_line(names.aliases[options.name]))
         return 0
     if ":" in options.name or options.name in default_host().names("llm"):
-        raise ConfigError(f"{options.name!r} is the name of a model or backend already: choose another name")
+        raise ConfigError(f"{options.name!r} is already the name of a model or backend: choose another name")
     model = names.resolve(options.target)
     _require_backend(model)
     save_names(replace(names, aliases={**names.aliases, options.name: model}))
@@ -102,14 +102,14 @@ def _require_backend(model: str) -> None:
     backend = backend_of(model, host.names("llm"))
     row = host.find("llm", backend)
     if model.rstrip(": ") == backend and len(host.spec_of(row, LLMSpec).models) != 1:
-        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL")
+        raise ConfigError(f"which model of {backend}? Use {backend}:MODEL")
 
 
 def _remove_default(name: str | None, names: ModelNames) -> int:
     if not names.default:
         raise ConfigError("there is no default model")
     if name not in (None, names.default):
-        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: leave the name out")
+        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: omit the name")
     save_names(replace(names, default=""))
     print(f"{escape_line(names.default)} is no longer the default model.")
     return 0
@@ -117,14 +117,15 @@ def _remove_default(name: str | None, names: ModelNames) -> int:
 
 def _remove_alias(name: str | None, names: ModelNames) -> int:
     if name is None:
-        raise ConfigError("name the alias to remove; to list all: jackfield models alias")
+        raise ConfigError("specify the alias to remove; to list all aliases, run: jackfield models alias")
     if name not in names.aliases:
-        raise ConfigError(f"there is no alias {name!r}{suggest(name, names.aliases)}")
+        raise ConfigError(f"no alias named {name!r}{suggest(name, names.aliases)}")
     save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
     print(f"Removed {escape_line(name)}.")
     if name == names.default:
         sys.stderr.write(
-            f"! the default model is still {escape_line(name)}, which names no model any more: set another one, or run "
+            f"! the default model is still {escape_line(name)}, which no longer "
+            "refers to a model: set another one, or run "
             "jackfield models default --remove\n"
         )
     return 0

@@ -69,7 +69,7 @@ def run_parser() -> Parser:
     _add_record_options(parser)
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: allow the pending calls")
-    answer.add_argument("--refuse", action="store_true", help="with --resume: refuse the pending calls")
+    answer.add_argument("--refuse", action="store_true", help="with --resume: deny the pending calls")
     parser.add_argument(
         "--again", action="store_true", help="with --resume: resume a file again; its calls may run twice"
     )
@@ -107,7 +107,7 @@ def add_schema_option(parser: Parser) -> None:
     """Add `--schema`."""
     parser.add_argument(
         "--schema",
-        help="answer with JSON of this form: fields ('name str, age int'), a JSON Schema, or a file with one",
+        help="answer with JSON in this format: fields ('name str, age int'), a JSON Schema, or a file with one",
     )
 
 
@@ -162,7 +162,7 @@ def _add_agent_options(parser: Parser) -> None:
         "--trust", action="store_true", help="allow everything that FILE and a saved run ask for, this time"
     )
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
-    parser.add_argument("--base-url", help="the address of the model's server")
+    parser.add_argument("--base-url", help="the URL of the model's server")
     parser.add_argument(
         "-o",
         "--option",
@@ -172,7 +172,9 @@ def _add_agent_options(parser: Parser) -> None:
         help="an option of the model, such as temperature=0 or max_tokens=500; can be repeated",
     )
     parser.add_argument("--agent", help="the kind of agent (default: assistant if there are files, else fncall)")
-    parser.add_argument("-t", "--tool", action="append", default=[], help="a tool that it may call; can be repeated")
+    parser.add_argument(
+        "-t", "--tool", action="append", default=[], help="a tool that the agent may call; can be repeated"
+    )
     parser.add_argument(
         "-f",
         "--file",
@@ -200,7 +202,7 @@ def _add_agent_options(parser: Parser) -> None:
     parser.add_argument(
         "--ask",
         choices=("marked", "ask", "read_only"),
-        help="calls that need approval: those of tools marked so, all, or all except those of tools that only read",
+        help="calls that need approval: those of tools that ask for it, all, or all except those of read-only tools",
     )
     parser.add_argument(
         "--allow",
@@ -214,9 +216,9 @@ def _add_agent_options(parser: Parser) -> None:
         choices=("files", "network", "processes"),
         action="append",
         default=[],
-        help="refuse calls of tools with this effect, which the model itself may have; can be repeated",
+        help="reject calls to tools with this effect, which the model itself may have; can be repeated",
     )
-    parser.add_argument("--lang", choices=("en", "zh"), help="language of the texts that the agent adds to prompts")
+    parser.add_argument("--lang", choices=("en", "zh"), help="language of the text that the agent adds to prompts")
 
 
 def _add_output_options(parser: Parser) -> None:
@@ -332,7 +334,7 @@ def _check_files(agent_file: Path, files: Sequence[str]) -> None:
     missing = expand(files).missing
     if missing:
         path = Path(missing[0])
-        raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
+        raise ConfigError(f"{agent_file} refers to the file {path.name!r}, which is not in {path.resolve().parent}")
 
 
 def _choose_model(options: argparse.Namespace, of_file: str | Mapping[str, Any] | None) -> str | Mapping[str, Any]:
@@ -376,7 +378,7 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     from jackfield_terminal.recording import configure_store
 
     if options.ask and options.allow:
-        raise ConfigError("--ask and --allow are two rules for the same calls: leave one of them out")
+        raise ConfigError("--ask and --allow are two rules for the same calls: remove one of them")
     overrides: dict[str, Any] = {}
     if options.option:
         overrides["extra_generate_cfg"] = {**(config.get("extra_generate_cfg") or {}), **_model_options(options.option)}

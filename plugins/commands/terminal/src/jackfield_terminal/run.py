@@ -103,7 +103,7 @@ def read_form(options: argparse.Namespace) -> Form[Any] | None:
 
 def _check_resume(options: argparse.Namespace) -> None:
     if options.resume and (options.prompt is not None or options.attach):
-        raise ConfigError("--resume continues a saved run: leave out the prompt and attachments")
+        raise ConfigError("--resume continues a saved run: remove the prompt and attachments")
     if (options.approve or options.refuse) and not options.resume:
         raise ConfigError("--approve and --refuse are for the calls of a saved run: also pass --resume FILE")
     if options.again and not options.resume:
@@ -127,7 +127,7 @@ def _read_question(options: argparse.Namespace, template: str) -> Message:
         text = fill_input(template, text)
     # An empty prompt may go with an attachment.
     if not (text or options.fragment or (options.attach and options.prompt is not None)):
-        raise ConfigError("no prompt: pass one, pipe in a text, or use --resume FILE")
+        raise ConfigError("no prompt: pass one, pipe in text, or use --resume FILE")
     fragments = [read_fragment(source) for source in options.fragment]
     return make_question("\n\n".join([*fragments, text] if text else fragments), options.attach)
 
@@ -236,7 +236,7 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
     if run_id:
         return f"The run is recorded. {how_to_resume(run_id, options)}"
     if not options.save:
-        return "Nothing was saved: run it in a terminal to be asked, or with --save FILE to answer later.\n"
+        return "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n"
     command = _command(options, "jackfield run --resume", shlex.quote(options.save))
     return f"Saved. To continue: {command} --approve (or --refuse)\n"
 

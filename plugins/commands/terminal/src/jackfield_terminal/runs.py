@@ -139,7 +139,7 @@ def _search(options: argparse.Namespace, _bare: TextIO) -> int:
         print_json([{**_run_to_json(run), "excerpt": excerpt} for run, excerpt in zip(runs, excerpts, strict=True)])
         return 0
     if not runs:
-        print(f"no recorded run has {escape_line(text)!r} in its question or answers")
+        print(f"no recorded run contains {escape_line(text)!r} in its question or answers")
     _print_runs(runs, ("text", excerpts))
     return 0
 
@@ -350,7 +350,7 @@ def _require_tools(agent: Agent, entries: Sequence[str], call_ids: Collection[st
     if missing and not agent.toolsets:  # the tools of a toolset are known only during a run
         options = " ".join(f"-t {shlex.quote(name)}" for name in missing)
         raise ConfigError(
-            f"the run has pending calls of {list_names(missing)}, but this agent has no such tool: pass the options of "
+            f"the run has pending calls to {list_names(missing)}, but this agent has no such tool: pass the options of "
             f"the run again, such as {options}, or its agent file (-C)"
         )
 

@@ -48,7 +48,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"the schema {path} cannot be read: {reason}") from error
 
 
@@ -56,7 +56,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is not JSON: {error}") from error
+        raise ConfigError(f"{where} is not valid JSON: {error}") from error
     if not isinstance(schema, dict):
         raise ConfigError(f"{where} must be a JSON object, such as {{'type': 'object', 'properties': …}}")
     return schema
@@ -71,7 +71,7 @@ def _object_of(text: str) -> dict[str, Any]:
         if part.strip(" ,"):
             name, schema = _field(part.strip(" ,"))
             if name in properties:
-                raise ConfigError(f"--schema has the field {name!r} twice")
+                raise ConfigError(f"--schema: duplicate field {name!r}")
             properties[name] = schema
     if not properties:
         raise ConfigError("--schema is empty: pass a file, a JSON Schema, or fields such as 'name str, age int'")
@@ -81,7 +81,7 @@ def _object_of(text: str) -> dict[str, Any]:
 def _field(text: str) -> tuple[str, dict[str, Any]]:
     field = _FIELD.fullmatch(text)
     if field is None:
-        raise ConfigError(f"--schema: {text!r} is not a field: write a name and a type, such as 'age int'")
+        raise ConfigError(f"--schema: {text!r} is not a field: use a name and a type, such as 'age int'")
     name, type_name, is_list, description = field.groups()
     if type_name is not None and type_name not in _TYPES:
         raise ConfigError(f"--schema: the field {name!r} has an unknown type {type_name!r}{suggest(type_name, _TYPES)}")

@@ -51,7 +51,10 @@ def run_command(line: str, conversation: Conversation, say: Say) -> None:
     if command is None:
         similar = get_close_matches(name, [*COMMANDS, *_ALIASES], n=1, cutoff=0.5)
         suggestion = f": did you mean {similar[0]}?" if similar else ";"
-        say(f"there is no command {name}{suggestion} /help lists them. To send the line, put a space before it")
+        say(
+            f"unknown command {name}{suggestion} /help lists the commands. To "
+            "send the line as text, put a space before it"
+        )
         return
     try:
         command.run(conversation, rest.strip(), say)

@@ -35,8 +35,10 @@ def run_id_of(store: Store, text: str) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise RunNotFoundError(f"{len(matches)} runs begin with {text!r}: type more of it; see jackfield runs list")
-    raise RunNotFoundError(f"there is no run {text!r}; see jackfield runs list")
+        raise RunNotFoundError(
+            f"{len(matches)} runs start with {text!r}: type more characters; see jackfield runs list"
+        )
+    raise RunNotFoundError(f"no run {text!r}; see jackfield runs list")
 
 
 def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]:
@@ -113,5 +115,5 @@ def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
     """
     model, _, address = run.model.partition(" ")
     if base_url is None and placeholders_in(address):
-        raise ConfigError(f"the address {address} of the last run is not recorded whole: pass --base-url, or -m")
+        raise ConfigError(f"the address {address} of the last run is not recorded in full: pass --base-url, or -m")
     return model, base_url or address or None
