@@ -149,11 +149,11 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
             ("info", "nothing"),
             "available: none. To create it, run: jackfield index build nothing FILES",
         ),
-        (("search", "nothing", "x"), "there is no index 'nothing'"),
-        (("build", "nothing"), "there is no index 'nothing'"),
+        (("search", "nothing", "x"), "no index named 'nothing'"),
+        (("build", "nothing"), "no index named 'nothing'"),
         (("build", "notes", "gone.md"), "no such file or folder, and no match as a pattern:"),
         (("build", "notes", "index:other"), "only files, folders, patterns and URLs can"),
-        (("build", "no tes", "docs"), "'no tes' is not a valid name of an index"),
+        (("build", "no tes", "docs"), "'no tes' is not a valid index name"),
         (("build", "./docs", "docs"), "contains other files"),
     ],
 )
@@ -556,7 +556,7 @@ def test_documents_that_other_settings_read_otherwise_are_counted(
 ) -> None:
     run(capsys, "build", "notes", "docs")
     said = run(capsys, "build", "notes", "--chunk-size", "300")
-    assert "it holds 2 documents, 2 chunks" in said
+    assert "it contains 2 documents, 2 chunks" in said
     assert as_json(capsys, "info", "notes")["chunk_size"] == 300
     built = as_json(capsys, "build", "notes")
     names = {"read", "outdated", "unchanged", "removed", "failed", "skipped", "missing"}
@@ -624,7 +624,7 @@ def test_without_files_an_index_is_watched_as_it_is(
     run(capsys, "build", "notes", "docs")
     watching(monkeypatch)
     assert run(capsys, "watch", "notes", "--interval", "5") == ""
-    assert "there is no index 'gone'" in run(capsys, "watch", "gone", "--interval", "5", code=1)
+    assert "no index named 'gone'" in run(capsys, "watch", "gone", "--interval", "5", code=1)
 
 
 @pytest.mark.parametrize("is_building", [True, False], ids=["in a build", "between builds"])

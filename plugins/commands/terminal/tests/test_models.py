@@ -121,7 +121,7 @@ def test_commands_use_the_default_model_and_aliases(capsys: pytest.CaptureFixtur
     assert _model_config("openai:other", None) == "openai:other"
     assert models.main(["alias", "--remove", "fast"]) == 0
     assert load_names().aliases == {}
-    with pytest.raises(ConfigError, match="no alias 'fast'"):
+    with pytest.raises(ConfigError, match="no alias named 'fast'"):
         models.main(["alias", "fast"])
     capsys.readouterr()
 
@@ -151,7 +151,9 @@ def test_a_default_model_whose_alias_is_removed_is_named(capsys: pytest.CaptureF
     models.main(["alias", "--remove", "quick"])
     assert capsys.readouterr().err == ""
     models.main(["alias", "--remove", "fast"])
-    assert "the default model is still fast, which no longer refers to a model: set another one" in capsys.readouterr().err
+    assert (
+        "the default model is still fast, which no longer refers to a model: set another one" in capsys.readouterr().err
+    )
     with pytest.raises(ConfigError, match="specify the alias to remove"):
         models.main(["alias", "--remove"])
 
@@ -179,8 +181,8 @@ def test_a_backend_that_cannot_list_is_an_error_only_if_it_is_asked_for(
         ("opnai:small", PluginNotFoundError, "no llm 'opnai' is installed; did you mean 'openai'"),
         ("some model", ConfigError, "which backend has the model 'some model'? Write backend:model"),
         ("http://localhost:8000/v1", ConfigError, "an address does not say which model"),
-        ("openai", ConfigError, "which model of openai? Write openai:MODEL"),
-        ("openai:", ConfigError, "which model of openai? Write openai:MODEL"),
+        ("openai", ConfigError, "which model of openai? Use openai:MODEL"),
+        ("openai:", ConfigError, "which model of openai? Use openai:MODEL"),
         (":small", ConfigError, "which backend"),
     ],
 )
@@ -240,7 +242,7 @@ def test_chosen_names_are_kept_and_shells_complete_them_beside_earlier_ones(home
 def test_a_damaged_file_of_names_is_an_error(text: str) -> None:
     names_path().parent.mkdir(parents=True)
     names_path().write_text(text)
-    with pytest.raises(ConfigError, match="is damaged: remove it"):
+    with pytest.raises(ConfigError, match="is corrupted: delete it"):
         load_names()
 
 
