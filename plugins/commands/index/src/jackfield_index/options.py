@@ -144,7 +144,7 @@ def _at_least(minimum: int) -> Callable[[str], int]:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"expected a whole number, not {text!r}") from None
+            raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
         if value < minimum:
             raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
         return value
@@ -156,7 +156,7 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected seconds, such as 2 or 0.5, not {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected seconds, such as 2 or 0.5, got {text!r}") from None
     if not 0.1 <= value <= 86_400:
         raise argparse.ArgumentTypeError(f"must be from 0.1 to 86400, got {text}")
     return value
