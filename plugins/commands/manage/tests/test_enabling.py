@@ -66,6 +66,21 @@ def test_a_processor_is_enabled_by_its_full_name_and_disabled_by_any(name: str, 
     assert load_choices() == Choices(enabled=full[:1])
 
 
+def test_a_parser_of_others_is_enabled_because_it_would_not_be_used_otherwise(
+    host: Callable[[], PluginHost], site: FakeSite
+) -> None:
+    site.add("acme-read", {"parser.p": "nowhere"})
+    assert enable(host(), ["p"]) == 0
+    assert load_choices() == Choices(enabled=("parser.acme-read/p",))
+
+
+@pytest.mark.parametrize("form", ["processor.guard", "processor.acme-guard/guard"])
+def test_any_form_in_which_a_processor_is_enabled_is_removed(form: str, host: Callable[[], PluginHost]) -> None:
+    write_choices(Choices(enabled=(form, "processor.watch")))
+    assert disable(host(), ["acme-guard/guard"]) == 0
+    assert load_choices() == Choices(enabled=("processor.watch",))
+
+
 def test_several_names_are_changed_together(host: Callable[[], PluginHost]) -> None:
     assert enable(host(), ["guard", "acme-more"]) == 0
     assert load_choices().enabled == ("processor.acme-guard/guard", "tool.acme-more/*")

@@ -245,7 +245,7 @@ def test_a_file_says_the_same_in_every_form(tmp_path: Path, name: str, text: str
         ("a.toml", b"=", "cannot be read"),
         ("a.yaml", b"\xff", "is not UTF-8"),
         ("a.txt", b"x", "an agent file must be .yaml, .toml or .json"),
-        ("a.yaml", b"#" * (2 << 20), "larger than 1 MiB"),
+        ("a.yaml", b"#" * (2 << 20), "exceeds the 1 MiB limit"),
     ],
     ids=lambda value: str(value)[:20],
 )
