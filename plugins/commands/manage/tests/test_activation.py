@@ -8,7 +8,14 @@ import pytest
 
 from jackfield.plugins import PluginHost, Row
 from jackfield.settings import Settings
-from jackfield_manage.judging.activation import activation_of, activations, active_components, remarks
+from jackfield_manage.judging.activation import (
+    activation_of,
+    activations,
+    active_components,
+    is_in_default_chain,
+    names_active_by_default,
+    remarks,
+)
 from tests.support.site import FakeSite
 
 ENABLED = "processor.theirs/truncation"
@@ -75,3 +82,27 @@ def test_only_a_stranger_with_a_known_name_is_said_to_have_it(site: FakeSite) ->
     assert same in remarks(row_of(host, "theirs/truncation"), host)
     for address in ("theirs/mine", "jackfield-truncation/truncation"):
         assert not [one for one in remarks(row_of(host, address), host) if "the same name" in one]
+
+
+def test_a_component_of_the_default_chain_that_is_not_proven_says_so(site: FakeSite) -> None:
+    (site.add("jackfield-truncation", {"processor.truncation": "ours"}) / "RECORD").unlink()
+    site.add("theirs", {"processor.other": "theirs"})
+    host = PluginHost(Settings(enabled=("processor.theirs/other",)), paths=[str(site.folder)])
+    found = activation_of(row_of(host, "jackfield-truncation/truncation"), host)
+    assert found.reason == "would act by default, but has no RECORD, so nothing proves who it belongs to"
+    assert not found.is_active
+
+
+def test_only_a_processor_is_part_of_the_default_chain(site: FakeSite) -> None:
+    kinds = ("processor", "observer", "tool")
+    site.add("jackfield-truncation", {f"{kind}.truncation": "ours" for kind in kinds})
+    site.add("theirs", {"processor.other": "theirs"})
+    host = PluginHost(Settings(enabled=("processor.theirs/other",)), paths=[str(site.folder)])
+    assert names_active_by_default(host) == {"processor.truncation", "processor.jackfield-truncation/truncation"}
+    assert [row.kind for row in host.catalog.rows if is_in_default_chain(row)] == ["processor"]
+    reasons = {row.kind: activation_of(row, host).reason for row in host.catalog.of("jackfield-truncation")}
+    assert reasons == {
+        "processor": "acts in every run (as part of the default chain)",
+        "observer": "acts only if it is named in code or enabled",
+        "tool": "may be loaded by name",
+    }

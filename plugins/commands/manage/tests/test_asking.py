@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -382,3 +383,89 @@ def test_an_agent_file_is_shown_allowed_and_withdrawn(tmp_path: Path, capsys: py
     said("--show", code=1)
     file.write_text("llm: offline\n")
     assert said("--show") == f"Nothing in {file} needs your consent.\n"
+
+
+def add_ours(site: Any, *names: str) -> None:
+    """Install packages of Jackfield with their real tools, which are proven to be theirs."""
+    for name in names:
+        module = f"ours_{name}"
+        site.add(f"jackfield-{name}", {f"tool.{name}": module}, modules={module: "# sound"})
+
+
+def test_our_own_packages_are_asked_about_in_one_line_without_warnings(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_ours(site, "storage")
+    _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
+    assert shown == "New: jackfield-storage 1.0. Load when named? [Y]es, [n]o, [d]etails: "
+    add_ours(site, "shell", "skills")
+    _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
+    assert shown == "2 new Jackfield packages: load when named? [Y]es, [n]o, [c]hoose, [d]etails: "
+
+
+@pytest.mark.parametrize("reason", ["a stranger", "a change", "a warning", "a blocked part", "something gone"])
+def test_packages_are_told_in_full_if_one_needs_attention(
+    reason: str, site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_ours(site, "storage")
+    settings: dict[str, Any] = {}
+    if reason == "a stranger":
+        site.add("acme", {"tool.x": "acme"}, modules={"acme": "# sound"})
+    elif reason == "a change":
+        greeted(monkeypatch, site.host(), memory, "y\n")
+        site.remove("jackfield-storage")
+        site.add("jackfield-storage", {"tool.storage": "ours_storage"}, modules={"ours_storage": "# new"})
+    elif reason == "a warning":
+        (site.folder / "ours_storage.py").write_text("# edited")
+    elif reason == "a blocked part":
+        site.remove("jackfield-storage")
+        entries = {"tool.storage": "ours_storage", "tool.other": "other"}
+        site.add("jackfield-storage", entries, modules={"ours_storage": "# sound", "other": "# sound"})
+        (site.folder / "other.py").write_text("# edited")
+        settings = {"block": frozenset({"tool.other"})}
+    else:
+        memory.keep({"acme": Seen("1.0", "", (1, 2), asked=True)})
+    _, shown = greeted(monkeypatch, site.host(**settings), memory, "y\n")
+    assert shown.startswith("jackfield: ")
+    warning = "  Warning: jackfield-storage has a file that was changed after installation: ours_storage.py\n"
+    assert (warning in shown) is (reason == "a warning")
+    assert ("acme was installed here, but no longer is" in shown) is (reason == "something gone")
+
+
+def test_an_answer_about_some_is_remembered_beside_a_refusal(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    site.add_tools("other", "y")
+    refused, shown = greeted(monkeypatch, site.host(), memory, "c\ny\nn\n")
+    assert refused
+    assert "acme 1.0: tool.x; its other effects are unknown until it is loaded\n" in shown
+    assert greeted(monkeypatch, site.host(block=frozenset({"other"})), memory, "") == (False, "")
+
+
+def test_nothing_is_written_if_no_package_of_that_name_is_new(site: Any, memory: Memory) -> None:
+    site.add_tools("acme", "x")
+    remember(site.host(), ["other"], memory)
+    assert not memory.path.exists()
+    remember(site.host(block=frozenset({"acme"})), ["acme"], memory)
+    assert not memory.path.exists()
+
+
+def test_control_characters_of_a_package_never_reach_the_terminal(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("acme", {"tool.x": "acme"}, modules={"acme": r"ToolSpec(name='x', effects={'\x1b[31m'})"})
+    shown = greeted(monkeypatch, site.host(), memory, "d\ny\n")[1]
+    assert "\x1b" not in shown
+    assert shown.count(r"\x1b[31m") == 2
+
+
+def test_what_was_only_told_is_new_when_it_can_be_asked_about(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    greeted(monkeypatch, site.host(), memory, "y\n")
+    memory.keep({name: replace(seen, asked=False) for name, seen in memory.seen().items()})
+    shown = greeted(monkeypatch, site.host(), memory, "y\n")[1]
+    assert shown.startswith("jackfield: new here: acme 1.0\n")
+    assert memory.seen()["acme"].asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from jackfield.errors import BrokenPluginError, IncompatiblePluginError, PluginNotFoundError
 from jackfield.plugins import PluginHost, ToolSpec, hook
 from jackfield.settings import Settings
+from jackfield_manage.judging.absences import explain_absence, misspelt_groups
 from jackfield_manage.judging.doctor import examine
 
 TOOL = """
@@ -91,3 +93,50 @@ def test_an_entry_point_that_names_an_object_says_what_it_must_name(site: Any) -
     with pytest.raises(PluginNotFoundError, match=r"must name a module: tool\.x = acme_light"):
         site.host().find("tool", "x")
     assert site.host().names("tool") == ["y"], "the others are there"
+
+
+def misspelt(folder: Path, entry_points: str) -> list[str]:
+    """Return what is said of one distribution, in a folder whose name is a pattern."""
+    metadata = folder / "site[1]" / "acme-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "entry_points.txt").write_text(entry_points)
+    return [problem.text for problem in misspelt_groups([str(metadata.parent)] * 2)]
+
+
+@pytest.mark.parametrize(
+    ("group", "is_ours"),
+    [
+        ("jackfeild.v1", True),
+        ("jakfild.v1", True),
+        ("jackfield", True),
+        ("jackfield_own_plugins", True),
+        ("JackFeild.V1", True),
+        ("jackson.v1", False),
+        ("jupyter.v1", False),
+        ("joblib", False),
+    ],
+)
+def test_only_a_group_that_is_nearly_ours_is_misspelt(tmp_path: Path, group: str, is_ours: bool) -> None:
+    text = f"has 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
+    assert misspelt(tmp_path, f"[{group}]\ntool.x = acme\n") == ([text] if is_ours else [])
+
+
+def test_only_our_kinds_are_listed_at_most_eight_and_each_group_once(tmp_path: Path) -> None:
+    entries = "".join(f"tool.t{number} = acme\nother.o{number} = acme\n" for number in range(9))
+    (text,) = misspelt(tmp_path, f"[console_scripts]\ntool.a = b\n[jackfeild.v1]\n{entries}")
+    assert text.startswith(
+        "has 'tool.t0', 'tool.t1', 'tool.t2', 'tool.t3', 'tool.t4', 'tool.t5', 'tool.t6', 'tool.t7' in"
+    )
+
+
+def test_a_distribution_with_a_group_of_ours_may_have_others(tmp_path: Path) -> None:
+    assert misspelt(tmp_path, "[jackfield.v1]\ntool.x = acme\n[jackfield-acme.v1]\ntool.y = acme\n") == []
+
+
+def test_only_the_component_itself_explains_its_absence(site: Any) -> None:
+    site.add("acme", {"tool.search_web": "acme", "tool.x": "acme"}, group="jackfeild.v1")
+    assert explain_absence(site.host(), "tool", "other/x").startswith(
+        ". acme has 'tool.search_web', 'tool.x' in the group"
+    )
+    for kind, address in (("tool", "search"), ("tool", "web"), ("store", "x")):
+        assert explain_absence(site.host(), kind, address) == ""

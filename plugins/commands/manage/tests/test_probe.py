@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
+import subprocess
 import sys
+import threading
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +16,9 @@ from typing import Any
 import pytest
 
 from jackfield.hookspecs import KINDS
-from jackfield.plugins import ToolSpec
+from jackfield.plugins import PluginHost, ToolSpec
+from jackfield.projects import LocalFile
+from jackfield.settings import Settings
 from jackfield_manage.judging.probe import (
     BASES,
     _fault_of_class,
@@ -117,6 +122,38 @@ def test_changes_that_outlast_an_import_are_apart_from_what_it_does(tmp_path: Pa
         atexit.unregister(print)
 
 
+def test_what_is_watched_happens_and_nothing_is_watched_afterwards(tmp_path: Path) -> None:
+    start, register = threading.Thread.start, atexit.register
+    ran: list[str] = []
+    with Watch({"acme"}) as watch:
+        thread = threading.Thread(target=ran.append, args=("ran",), name="spy")
+        thread.start()
+        thread.join()
+    assert ran == ["ran"]
+    assert watch.effects[0] == "it starts the thread spy"
+    assert (threading.Thread.start, atexit.register) == (start, register)
+    effects = list(watch.effects)
+    (tmp_path / "later").mkdir()
+    assert watch.effects == effects
+
+
+def test_a_function_that_is_registered_for_the_end_runs_at_the_end() -> None:
+    script = "import atexit\nfrom jackfield_manage.judging.watch import Watch\nwith Watch({'__main__'}) as watch:\n"
+    script += "    assert atexit.register(print, 'bye', end='!') is print\nprint(watch.changed)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "['it registers with atexit']\nbye!"
+
+
+def test_reading_and_importing_are_no_effects(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    sys.modules.pop("colorsys", None)
+    with Watch(()) as watch:
+        import_module("colorsys")
+        text = (tmp_path / "file").read_text()
+    assert (text, watch.effects, watch.changed) == ("text", [], [])
+    assert "colorsys" in watch.imported
+
+
 # --- results ---
 
 
@@ -190,3 +227,63 @@ def test_a_name_that_another_package_lacks_is_told_once(site: Any) -> None:
     result = load_and_check(site.host(), "acme")
     assert [one[0].partition(" uses ")[2].partition(",")[0] for one in result["misfits"]] == ["pluggy.not_there"]
     assert len(result["errors"]) == 2
+
+
+# --- modules, sources and rules ---
+
+
+def test_every_package_of_a_distribution_is_searched_for_names_that_others_lack(site: Any) -> None:
+    modules = {"one_light": TOOLS.format(SPEC.format(name="a", more="").replace("acme_heavy", "one_heavy"))}
+    modules |= {"two.light": TOOLS.format(SPEC.format(name="b", more="").replace("acme_heavy", "two.heavy"))}
+    modules |= {"one_heavy": HEAVY, "two.heavy": HEAVY + "def later():\n    from jackfield.plugins import not_there\n"}
+    site.add("acme", {"tool.a": "one_light", "tool.b": "two.light"}, modules={"two.__init__": "", **modules})
+    result = load_and_check(site.host(), "acme")
+    assert result["errors"] == []
+    assert [text.partition(" uses ")[2].partition(",")[0] for text, _ in result["misfits"]] == [
+        "jackfield.plugins.not_there"
+    ]
+
+
+def test_everything_that_any_module_offers_is_listed(site: Any) -> None:
+    light = {name: TOOLS.format(SPEC.format(name=name, more="")) for name in ("a", "b")}
+    entries = {"tool.a": "a_light", "tool.b": "b_light", "tool.c": "b_light"}
+    site.add("acme", entries, modules={f"{name}_light": source for name, source in light.items()})
+    result = describe(site.host(), "acme")
+    assert (sorted(result["offered"]), sorted(result["specs"])) == (["tool.a", "tool.b"], ["tool.a", "tool.b"])
+
+
+def test_a_source_of_components_is_asked_for_nothing_until_a_run(site: Any) -> None:
+    light = TOOLS.format(SPEC.format(name="a", more=""))
+    light += "from jackfield.plugins import StoreSpec\n@hook.stores\ndef stores():\n"
+    light += "    return [StoreSpec(name='s', target='m:S')]\n"
+    light = light.replace("@hook.tools", "asked = []\n@hook.tools")
+    light = light.replace("def tools():", "def tools():\n    asked.append(1)\n   ")
+    site.add("acme", {"tool.*": "acme_light", "store.s": "acme_light"}, modules={"acme_light": light})
+    result = describe(site.host(), "acme")
+    assert (result["errors"], result["offered"], list(result["specs"])) == ([], ["store.s"], ["store.s"])
+    assert import_module("acme_light").asked == []
+
+
+def test_a_blocked_component_is_neither_described_nor_loaded(site: Any) -> None:
+    add(site, "raise SystemExit('it was loaded')", x=", config='acme_heavy:C'")
+    host = site.host(block=frozenset({"tool.x"}))
+    result = probe(host, "acme", deep=True, configs=True)
+    assert (result["specs"], result["errors"], result["configs"]) == ({}, [], {})
+
+
+def test_a_long_error_of_a_check_is_cut(site: Any) -> None:
+    host = add(site, HEAVY + "def fails(): raise ValueError('x' * 9999)\n", x=", check='acme_heavy:fails'")
+    assert load_and_check(host, "acme")["errors"] == [f"acme: its check of tool.x failed: ValueError: {'x' * 500}"]
+
+
+def test_a_local_file_is_described_and_its_errors_are_told(tmp_path: Path) -> None:
+    for name, source in (("fine", TOOLS.format(SPEC.format(name="a", more=""))), ("bad", "import not_there")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(source)
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        local = LocalFile(path=str(path), name=f"{name}@user", content=content)
+        result = describe(PluginHost(Settings(local=(local,)), paths=[]), f"{name}@user")
+        assert (list(result["specs"]), result["missing"]) == (
+            (["tool.a"], []) if name == "fine" else ([], ["not_there"])
+        )
+        assert len(result["errors"]) == (name == "bad")
