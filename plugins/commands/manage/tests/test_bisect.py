@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import combinations
 from math import ceil, log2
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,14 @@ def test_a_single_culprit_takes_about_twice_the_logarithm(plugins: list[str], nu
     result = bisect(plugins, lambda subset: culprit in subset)
     assert result.culprits == (culprit,)
     assert result.runs <= 2 + 2 * ceil(log2(len(plugins) or 1))
+
+
+@pytest.mark.parametrize("number", [8, 16])
+def test_two_culprits_take_at_most_eight_times_the_logarithm(number: int) -> None:
+    plugins = [f"p{index}" for index in range(number)]
+    for pair in combinations(plugins, 2):
+        result = bisect(plugins, lambda subset, pair=pair: {*pair} <= {*subset})
+        assert (result.culprits, result.runs <= 8 * log2(number)) == (pair, True)
 
 
 @given(items=st.sets(st.integers(0, 30), min_size=1).map(sorted), seed=st.randoms(use_true_random=False))
@@ -228,6 +237,12 @@ def test_each_run_is_told_with_its_plugins_and_how_it_ended() -> None:
         "run 3: 2 plugins: fails (exit code 7)",
         "run 1: a: does not fail (exit code -9)",
     ]
+
+
+def test_without_a_rule_of_the_user_only_the_others_are_blocked() -> None:
+    command = ["sh", "-c", 'echo "<$JACKFIELD_PLUGINS_BLOCK>"']
+    environ = {"PATH": os.environ["PATH"]}
+    assert command_fails(command, plugins=["a", "b", "c"], environ=environ, match="<b,c>", tell=list)(("a",))
 
 
 def test_a_plugin_that_is_kept_is_named_once() -> None:

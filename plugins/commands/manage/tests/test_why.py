@@ -148,7 +148,7 @@ def test_a_package_that_is_named_like_a_component_is_explained_only_if_no_compon
 
 
 def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explain) -> None:
-    entries = ["llm.oai", "processor.truncation", "processor.x", "processor.y", "tool.x", "tool.y"]
+    entries = ["llm.oai", "processor.truncation", "processor.x", "processor.y", "store.s", "tool.x", "tool.y"]
     metadata = site.add("acme", dict.fromkeys(entries, "acme"), requires=["lib>=1", "other"])
     (metadata / "direct_url.json").write_text('{"url": "file:///srv/acme", "dir_info": {"editable": true}}')
     (metadata / "INSTALLER").unlink()
@@ -174,6 +174,7 @@ def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explai
         "processor.x is blocked ('processor.x' in `block`).",
         "processor.y may load.",
         "  It acts only if it is named in code or enabled: jackfield plugins enable processor.y",
+        "store.s may load.",
         "tool.x may load.",
         "  one and two also offer it.",
         "  'x' is ambiguous: write 'acme/x', or prefer one in your config.toml: [prefer] \"tool.x\" = \"acme\".",

@@ -54,7 +54,7 @@ class Offer:
             yield f"  {_join(self.also_from)} also {verb} it."
         if self.choice:
             yield f"  {self.choice}."
-        if self.may_load and self.acts:
+        if self.acts:
             yield f"  It {self.acts_because}."
         elif self.may_load and self.acts is False:
             yield f"  It {self.acts_because}: jackfield plugins enable {self.id}"
