@@ -403,7 +403,9 @@ def test_our_own_packages_are_asked_about_in_one_line_without_warnings(
     assert shown == "2 new Jackfield packages: load when named? [Y]es, [n]o, [c]hoose, [d]etails: "
 
 
-@pytest.mark.parametrize("reason", ["a stranger", "a change", "a warning", "a blocked part", "something gone"])
+@pytest.mark.parametrize(
+    "reason", ["a stranger", "a change", "a warning", "a blocked part", "a namesake", "something gone"]
+)
 def test_packages_are_told_in_full_if_one_needs_attention(
     reason: str, site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,6 +425,10 @@ def test_packages_are_told_in_full_if_one_needs_attention(
         site.add("jackfield-storage", entries, modules={"ours_storage": "# sound", "other": "# sound"})
         (site.folder / "other.py").write_text("# edited")
         settings = {"block": frozenset({"tool.other"})}
+    elif reason == "a namesake":
+        site.remove("jackfield-storage")
+        entries = {"tool.storage": "ours_storage", "tool.shell": "ours_storage"}
+        site.add("jackfield-storage", entries, modules={"ours_storage": "# sound"})
     else:
         memory.keep({"acme": Seen("1.0", "", (1, 2), asked=True)})
     _, shown = greeted(monkeypatch, site.host(**settings), memory, "y\n")

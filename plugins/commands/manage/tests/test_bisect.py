@@ -278,7 +278,8 @@ def test_a_shell_that_cannot_run_the_command_blames_no_plugin(code: int) -> None
     ("answer", "fails"), [("g", False), ("GOOD", False), ("b", True), (" Bad \n", True), ("good", False)]
 )
 def test_an_answer_counts_in_any_form(answer: str, fails: bool) -> None:
-    assert ask_if_fails(lambda _: answer, tell=list)(()) is fails
+    answers = iter([answer, "quit"])
+    assert ask_if_fails(lambda _: next(answers), tell=list)(()) is fails
 
 
 def test_the_end_of_the_input_stops_the_search() -> None:

@@ -126,3 +126,13 @@ def test_only_processors_that_a_rule_keeps_from_acting_are_left_out(command_line
     assert remark.startswith("order of ")
     assert truncation.startswith("processor 'jackfield-truncation/truncation' is blocked")
     assert guard.startswith("processor 'acme/guard' is blocked")
+
+
+def test_a_processor_of_the_default_chain_that_acts_is_not_left_out(command_line: Any, site: Any) -> None:
+    light = "from jackfield.plugins import ProcessorSpec, hook\n@hook.processors\ndef processors():\n"
+    light += "    return [ProcessorSpec(name='truncation', target='truncation_heavy:Truncation')]\n"
+    heavy = "from acme_heavy import Watch\nclass Truncation(Watch): name = 'truncation'\n"
+    modules = {"truncation_light": light, "truncation_heavy": heavy}
+    site.add("jackfield-truncation", {"processor.truncation": "truncation_light"}, modules=modules)
+    table = json.loads(command_line("pipeline", "--json", "-m", "parrot:m").stdout)
+    assert ([entry["name"] for entry in table["pipeline"]], table["left_out"]) == (["truncation", "retry"], [])

@@ -107,7 +107,7 @@ def misspelt(folder: Path, entry_points: str) -> list[str]:
     ("group", "is_ours"),
     [
         ("jackfeild.v1", True),
-        ("jakfild.v1", True),
+        ("jakfild", True),
         ("jackfield", True),
         ("jackfield_own_plugins", True),
         ("JackFeild.V1", True),

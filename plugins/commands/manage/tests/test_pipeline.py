@@ -89,6 +89,14 @@ def test_a_list_that_names_one_of_two_leaves_their_own_rule_in_force() -> None:
     ]
 
 
+def test_a_list_settles_a_circle() -> None:
+    chain = [named("a", after=["b"]), named("b", after=["a"])]
+    assert [(entry.processor.name, entry.reasons) for entry in explain_order(chain, ["b", "a"])] == [
+        ("b", ("listed in `order`",)),
+        ("a", ("listed in `order`",)),
+    ]
+
+
 def test_the_order_of_the_settings_is_a_reason() -> None:
     host: Any = PluginHost(Settings(order=("b", "a")), paths=[])
     model = ScriptedModel([], processors=[named("a"), named("b")], host=host)
