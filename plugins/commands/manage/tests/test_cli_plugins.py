@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from jackfield_manage.cli.plugins import _fact_lines
+
 GUARD = """
 from jackfield.plugins import LLMSpec, ProcessorSpec, ToolSpec, hook
 
@@ -262,6 +264,31 @@ def test_search_finds_what_is_known_installed_or_not(command_line: Any) -> None:
     assert "jackfield-assistant" in done.stdout
     assert command_line("plugins", "search", "no-such-thing").returncode == 1
     assert len(json.loads(command_line("plugins", "search", "--json").stdout)) > 10
+
+
+def test_search_ends_with_the_command_that_installs_what_is_missing(command_line: Any, site: Any) -> None:
+    site.add("jackfield-pdf", {"parser.pdf": "nowhere"})
+    lines = command_line("plugins", "search", "pdfs").stdout.splitlines()
+    assert "To install: jackfield plugins install jackfield-ocr" in lines
+    shown = command_line("plugins", "search", "parser.pdf").stdout
+    assert "installed" in shown
+    assert "To install" not in shown
+
+
+def test_a_schema_is_shown_with_a_line_for_each_property() -> None:
+    properties = {
+        "a": {"type": "integer", "default": 3, "description": "A."},
+        "b": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "c": True,
+    }
+    assert _fact_lines("settings", {"properties": properties, "required": ["b"]}) == [
+        "settings:",
+        "  a (integer = 3): A.",
+        "  b (string or null, required)",
+        "  c (any)",
+    ]
+    assert _fact_lines("needs", ["a", "b"]) == ["needs: a, b"]
+    assert _fact_lines("remarks", {"x": 1}) == ['remarks: {"x": 1}']
 
 
 def test_info_shows_what_the_authors_say_of_their_contract_tests(command_line: Any, site: Any) -> None:
