@@ -752,9 +752,10 @@ def test_two_that_own_one_module_are_broken_if_it_cannot_be_loaded(site: Any) ->
         assert (found.status, found.why) == ("broken", f"the package 'acme_light' also belongs to {neighbour}")
 
 
-def test_a_module_that_is_missing_is_put_back_whichever_component_needs_it(site: Any) -> None:
+@pytest.mark.parametrize("module", MANY)
+def test_a_module_that_is_missing_is_put_back_whichever_component_needs_it(site: Any, module: str) -> None:
     site.add("acme", ALL, modules=MANY)
-    (site.folder / "acme_two.py").unlink()
+    (site.folder / f"{module}.py").unlink()
     assert look(site)["acme"].fix == "pip install --force-reinstall acme"
 
 
@@ -840,7 +841,7 @@ PRINTS = {
     "prints and fails": ("print('hello')\nraise ValueError('bad')", "broken", ""),
     "ends in silence": ("import os; os._exit(3)", "broken", "loading it ended the process with code 3"),
     "prints and ends": (
-        "import os\nprint('first')\nprint('last', flush=True)\nos._exit(3)", "broken",
+        "import os\nprint('first')\nprint('second')\nprint('last', flush=True)\nos._exit(3)", "broken",
         "loading it ended the process with code 3: last",
     ),
 }  # fmt: skip
