@@ -109,7 +109,7 @@ def test_a_function_that_a_library_lost_is_named_with_the_command_that_brings_it
     install_quill(use, "jackfield-http>=0.1,<2")
     view.install_any("--no-deps", "--reinstall", newer_http)
     module = "jackfield_http.statuses" if use == "from a module that went" else "jackfield_http.class_of_status"
-    misfit = f"jackfield-quill 1.0.0 uses {module}, which jackfield-http 0.2.0 does not have"
+    misfit = f"jackfield-quill 1.0.0 uses {module}, which jackfield-http 0.2.0 does not provide"
     command = "pip install 'jackfield-http>=0.1,<0.2'"
 
     told = execute([view.python, "-c", ASK], env=clean_env, check=False).stderr

@@ -102,13 +102,16 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "a setting in the wrong place": (
         lambda: get_chat_model({"model": "m", "model_type": "openai", "temperature": 0}),
-        ("'temperature'", "belongs in generate_cfg"),
+        ("'temperature'", "put it in generate_cfg"),
     ),
     "an address without a scheme": (
         lambda: get_chat_model({"model": "m", "model_server": "localhost:8000/v1"}),
         ("model_server", "http://"),
     ),
-    "an address as model": (lambda: get_chat_model("http://localhost:8000/v1"), ("which model", "'base_url'")),
+    "an address as model": (
+        lambda: get_chat_model("http://localhost:8000/v1"),
+        ("does not specify the model", "'base_url'"),
+    ),
     # agents and their options
     "a misspelt option": (lambda: agent(sytem_message="x"), ("'sytem_message'", "'system_message'")),
     "a misspelt option of a kind": (
@@ -120,7 +123,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "a misspelt option of a run": (lambda: agent().ask(ASK, histroy=[]), ("'histroy'", "'history'")),
     "another name for the turns": (lambda: agent(limits={"max_turns": 3}), ("'max_turns'", "'turns'")),
     "one tool in place of a list": (lambda: agent(function_list="storage"), ("function_list", "['storage']")),
-    "a list as system message": (lambda: agent(system_message=["x"]), ("system_message must be a text", "list")),
+    "a list as system message": (lambda: agent(system_message=["x"]), ("system_message must be a string", "list")),
     "a lost file": (lambda: agent(files=["gone.pdf"]).ask(ASK), ("gone.pdf", "correct the path")),
     "one file in place of a list": (lambda: agent(files="a.txt"), ("files", "['a.txt']")),
     "a misspelt store": (lambda: agent(store="sqlit"), ("'sqlit'", "'sqlite'")),
@@ -134,9 +137,9 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         ("'register_tool'", "from jackfield import tool"),
     ),
     # questions
-    "no question": (lambda: agent().ask(None), ("a text, a message", "not NoneType")),
-    "an empty question": (lambda: agent().ask(""), ("the question is empty", "write a text")),
-    "nothing at all": (lambda: agent().ask([]), ("there is nothing to ask", "pass a question")),
+    "no question": (lambda: agent().ask(None), ("a string, a message", "not NoneType")),
+    "an empty question": (lambda: agent().ask(""), ("the question is empty", "pass some text")),
+    "nothing at all": (lambda: agent().ask([]), ("messages cannot be empty", "pass at least one question")),
     "a text as history": (lambda: agent().ask(ASK, history="Hello"), ("history", "result of an earlier", "not str")),
     "a misspelt role": (lambda: agent().ask({"role": "usr", "content": "x"}), ("'usr'", "use one of system, user")),
     "a message without role": (lambda: agent().ask({"content": "x"}), ("needs 'role'", "user")),
@@ -147,7 +150,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     ),
     "a text as answer to a call": (
         lambda: deleting().ask([], history=paused_history(), resume="yes"),
-        ("resume", "call id: True or False"),
+        ("resume", "call_id: True or False"),
     ),
     "a text as approval": (
         lambda: deleting(approve=lambda _call, _context: "yes").ask("Delete a"),
@@ -168,13 +171,13 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "two tools of one name": (lambda: agent(function_list=[twice, twice]), ("twice", "two tools")),
     "the decorator on a class of another kind": (
         lambda: tool("name")(type("Image", (), {})),
-        ("Image", "function with types", "BaseTool"),
+        ("Image", "typed function", "BaseTool"),
     ),
     "a name that no tool can have": (lambda: tool("a b")(twice), ("'a b'", "letters, digits")),
     "a misspelt option of a tool": (lambda: tool(read_olny=True)(twice), ("'read_olny'", "'read_only'")),  # type: ignore[call-overload]
     "a misspelt argument of a tool": (
         lambda: call_tool(twice, {"txt": "a"}),
-        ("there is no argument 'txt'; did you mean 'text'?",),
+        ("unknown argument 'txt'; did you mean 'text'?",),
     ),
     # documents
     "a searcher that needs others": (
@@ -228,7 +231,7 @@ def test_what_no_model_can_read_is_no_result(value: Any) -> None:
     result = agent(function_list=[give], llm=ScriptedModel([calls(("give", {})), answer("No.")])).ask(ASK)
     (message,) = [message for message in result.messages if message.role == "function"]
     assert message.error == "ToolServiceError"
-    assert "must return a text, JSON values" in message.get_text_content()
+    assert "must return a string, JSON values" in message.get_text_content()
     assert " at 0x" not in message.get_text_content()
 
 

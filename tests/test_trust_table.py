@@ -22,7 +22,7 @@ ROWS: dict[str, tuple[type, dict[str, Any]]] = {
     "sends a variable": (consent.SendsVariable, {"function_list": [{"mcpServers": {"x": EVIL}}]}),
     "contacts a server": (consent.Contacts, {"llm": {"model": "m", "base_url": "http://localhost:1/v1"}}),
     "uses a file outside": (consent.ReachesOutside, {"files": ["/etc/passwd"]}),
-    "loosens a protection": (consent.Loosens, {"function_list": [{"name": "shell", "approval": "never"}]}),
+    "weakens a protection": (consent.Loosens, {"function_list": [{"name": "shell", "approval": "never"}]}),
     "runs code": (consent.RunsCode, {"llm": {"model": "m", "trust_remote_code": True}}),
     "loads a component": (consent.UsesPackage, {"llm": "own:m"}),
     "calls a tool": (consent.MakesCall, {}),

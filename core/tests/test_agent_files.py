@@ -133,14 +133,14 @@ def test_only_files_of_the_last_question_and_of_the_agent_must_exist(tmp_path: P
     check_files([], (Message("system", [ContentItem(file=gone)]), Message("user", "Go.")), agent="a")
     with pytest.raises(MissingFileError) as caught:
         check_files([there, gone], (), agent="clerk")
-    assert str(caught.value) == ("there is no file 'gone.md', which agent 'clerk' has in `files`: correct the path")
+    assert str(caught.value) == ("no such file: 'gone.md' (listed in `files` of agent 'clerk'); correct the path")
     for history in (
         (*answered, asks(ContentItem(file=gone))),
         (*answered, asks(ContentItem(file=gone)), Message("user", "Go."), Message("function", "r", name="t")),
     ):
         with pytest.raises(MissingFileError) as caught:
             check_files([], history, agent="clerk")
-        assert str(caught.value) == "there is no file 'gone.md', which a message names: correct the path"
+        assert str(caught.value) == "no such file: 'gone.md' (named in a message); correct the path"
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000])

@@ -41,19 +41,19 @@ class Keeps(FnCallAgent):
 # --- of an agent ---
 
 AGENT_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "system_message": ({"system_message": 5}, "system_message must be a text, not int"),
-    "name": ({"name": b"x"}, "name must be a text, not bytes"),
-    "description": ({"description": 5}, "description must be a text, not int"),
-    "suggestions": ({"suggestions": [5]}, "each of suggestions must be a text, not int"),
+    "system_message": ({"system_message": 5}, "system_message must be a string, not int"),
+    "name": ({"name": b"x"}, "name must be a string, not bytes"),
+    "description": ({"description": 5}, "description must be a string, not int"),
+    "suggestions": ({"suggestions": [5]}, "each of suggestions must be a string, not int"),
     "adjustable": (
         {"adjustable": ["colour"]},
-        "adjustable has 'colour'; people can change temperature, top_p, max_tokens, seed",
+        "adjustable: unknown option 'colour'; use temperature, top_p, max_tokens, seed",
     ),
-    "models": ({"models": ["gpt"]}, "models has 'gpt': name the backend as well, as in openai:gpt"),
-    "models, no text": ({"models": [5]}, "each of models must be a text: backend:model, not int"),
+    "models": ({"models": ["gpt"]}, "models: 'gpt' has no backend; add one, as in openai:gpt"),
+    "models, no text": ({"models": [5]}, "each of models must be a string such as 'backend:model', not int"),
     "models without llm": (
         {"llm": None, "models": ["a:b"]},
-        "models are alternatives to llm: set llm as well, or leave models out",
+        "`models` lists alternatives to `llm`: set `llm` as well, or omit `models`",
     ),
     "files": ({"files": [5]}, "each of files must be a path, not int"),
     "workspace": ({"workspace": 5}, "workspace must be a folder or a Workspace, not int"),
@@ -63,7 +63,7 @@ AGENT_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"tool_timeout_s": float("nan")},
         "tool_timeout_s must be a number of seconds above 0, got nan",
     ),
-    "host": ({"host": 5}, "host must be a PluginHost or None for the installed plugins, not int"),
+    "host": ({"host": 5}, "host must be a PluginHost, or None to use the installed plugins, not int"),
 }
 
 
@@ -160,7 +160,7 @@ def test_an_agent_without_events_is_no_agent_and_one_without_a_name_has_its_kind
         Nothing()
     with pytest.raises(ConfigError, match=r"^agent FnCallAgent has no model: pass llm='backend:model'$"):
         _ = FnCallAgent().model
-    with pytest.raises(ConfigError, match="the runs of agent 'FnCallAgent' are not recorded: give it a store"):
+    with pytest.raises(ConfigError, match="runs of agent 'FnCallAgent' are not recorded: pass a store"):
         FnCallAgent(llm=model()).ask([], run_id="x")
 
 
@@ -188,19 +188,19 @@ RUN_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "resources": ({"resources": 5}, "resources must be RunResources, not int"),
     "attempts": ({"attempts": 0}, "attempts must be at least 1, got 0"),
     "attempts, no number": ({"attempts": True}, "attempts must be a whole number, not bool"),
-    "session": ({"session": None}, "session must be a text, not NoneType"),
-    "run_id": ({"run_id": 5}, "run_id must be the id of a recorded run, such as result.run_id, not int"),
+    "session": ({"session": None}, "session must be a string, not NoneType"),
+    "run_id": ({"run_id": 5}, "run_id must be the ID of a recorded run, such as result.run_id, not int"),
     "resume": (
         {"resume": 1},
-        "resume must be True, or {call id: True or False} for calls in result.waiting, not int",
+        "resume must be True, or {call_id: True or False} for the calls in result.waiting, not int",
     ),
-    "ask": ({"ask": True}, "ask of a run must be a function, not bool"),
+    "ask": ({"ask": True}, "the run option `ask` must be a function, not bool"),
     "approve": (
         {"approve": "ask"},
-        "approve of a run must be a function, not str: pass rules such as 'ask' to the agent",
+        "the run option `approve` must be a function, not str: pass rules such as 'ask' to the agent",
     ),
-    "way": ({"way": "prompt"}, "way='prompt' has no effect without output=: pass output= as well, or leave way out"),
-    "unknown": ({"temprature": 1}, "a run of agent 'clerk' has no option 'temprature'"),
+    "way": ({"way": "prompt"}, "way='prompt' has no effect without output=: pass output= as well, or omit way"),
+    "unknown": ({"temprature": 1}, "runs of agent 'clerk' have no option 'temprature'"),
 }
 
 
@@ -217,11 +217,9 @@ def test_a_wrong_option_of_a_run_is_named_and_nothing_is_asked(case: str) -> Non
 def test_an_answer_to_a_call_that_does_not_wait_is_named_with_those_that_do() -> None:
     call = Message("assistant", "", function_call=FunctionCall("pay", "{}"), extra={"function_id": "c1"})
     agent = FnCallAgent(llm=model())
-    with pytest.raises(
-        ConfigError, match=r"^resume names call 'c2', which is not pending; pending calls: 'c1' \(pay\)$"
-    ):
+    with pytest.raises(ConfigError, match=r"^resume: call 'c2' is not pending; pending calls: 'c1' \(pay\)$"):
         agent.ask([Message("user", "Pay."), call], resume={"c2": True})
-    with pytest.raises(ConfigError, match="pending calls: none: leave resume out"):
+    with pytest.raises(ConfigError, match="pending calls: none, so omit resume"):
         agent.ask("Pay.", resume={"c2": Denial("no")})
     # A call of an agent that works as a tool begins with the id of the call that asks it.
     assert agent.ask([Message("user", "Pay."), call], resume={"c1/c7": True}).stop_reason
@@ -325,7 +323,7 @@ def test_a_run_without_an_end_is_named_by_its_kind() -> None:
 
 def test_options_of_a_run_are_checked_before_the_first_item() -> None:
     agent = FnCallAgent(llm=model(), name="clerk")
-    with pytest.raises(ConfigError, match="has no option 'temprature'"):
+    with pytest.raises(ConfigError, match="have no option 'temprature'"):
         agent.run("Hi", temprature=1)  # type: ignore[call-arg]
     assert list(agent.run("Hi", lang="zh"))[-1].stop_reason == "finished"
     assert [one.lang for one in agent.llm.requests] == ["zh"]  # type: ignore[union-attr]
@@ -337,9 +335,9 @@ def test_the_options_of_lists_are_the_parameters_of_run() -> None:
             yield [Message("assistant", f"{'HEY' if loud else 'hey'} {lang}")]
 
     assert Shouts().ask("Hi", loud=True, lang="zh").text == "HEY zh"  # type: ignore[call-arg]
-    with pytest.raises(ConfigError, match="has no option 'lowd'; did you mean 'loud'"):
+    with pytest.raises(ConfigError, match="have no option 'lowd'; did you mean 'loud'"):
         Shouts().ask("Hi", lowd=True)  # type: ignore[call-arg]
-    with pytest.raises(ConfigError, match="Shouts defines `_run`, so its model options cannot depend on the turn"):
+    with pytest.raises(ConfigError, match="Shouts defines `_run`, so `config` cannot be a function of the turn"):
         Shouts().ask("Hi", config=lambda _: {})
 
 
@@ -385,10 +383,10 @@ def test_the_page_of_an_agent_gets_its_options(options: dict[str, Any], words: l
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"address": 5}, "address must be an address, such as 127.0.0.1, not int"),
+        ({"address": 5}, "address must be a host address such as 127.0.0.1, not int"),
         ({"port": "80"}, "port must be a number from 0 to 65535, not str"),
-        ({"port": 65536}, "port must be a number from 0 to 65535, not 65536"),
-        ({"port": -1}, "port must be a number from 0 to 65535, not -1"),
+        ({"port": 65536}, "port must be between 0 and 65535, got 65536"),
+        ({"port": -1}, "port must be between 0 and 65535, got -1"),
         ({"store": 5}, "store must be the name of a store, not int"),
         ({"token_file": 5}, "token_file must be a path, not int"),
         ({"open_browser": 1}, "open_browser must be True or False, not int"),

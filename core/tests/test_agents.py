@@ -236,7 +236,7 @@ def test_an_empty_reply_ends_the_run_at_once_and_says_so() -> None:
     [
         (FunctionCallDelta(0, id="x", name="nope", arguments="{}"), "Tool nope does not exist"),
         (FunctionCallDelta(0, id="x", name="add", arguments='{"a": 1'), "b: Field required"),
-        (FunctionCallDelta(0, id="x", name="add", arguments="one and two"), "must be one JSON object"),
+        (FunctionCallDelta(0, id="x", name="add", arguments="one and two"), "must be a single JSON object"),
         (FunctionCallDelta(0, name="add", arguments='{"a": 1, "b": "x"}'), "integer"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_call_that_was_cut_off_is_not_run_with_half_its_arguments(reason: Fini
     model = ScriptedModel([[half, ModelFinished(reason)], answer("oh")])
     response = FnCallAgent([delete], model).run_nonstream(ASK)
     assert asked == []
-    assert "cut off" in response[1]["content"]
+    assert "truncated" in response[1]["content"]
 
 
 def test_a_whole_call_beside_one_that_was_cut_off_is_made() -> None:
@@ -290,7 +290,7 @@ def test_an_image_in_a_result_is_a_note_to_a_model_that_takes_none() -> None:
     model = ScriptedModel([calls(("plot", {})), answer("nice")])
     response = FnCallAgent([plot], model).run_nonstream(ASK)
     assert response[1]["content"][1]["image"].startswith("data:")
-    assert model.requests[1].messages[-1].get_text_content() == "a plot\n(image left out: this model takes none)"
+    assert model.requests[1].messages[-1].get_text_content() == "a plot\n(image omitted: not supported by this model)"
 
 
 def test_a_tool_may_take_bare_text_for_its_one_argument() -> None:
@@ -702,7 +702,7 @@ def test_model_options_reach_what_a_kind_in_qwen_agents_form_asks() -> None:
     agent = Older(llm=ScriptedModel([answer("Hi."), answer("Hi.")]))
     agent.run_nonstream("Hi.", config={"temperature": 0})
     assert requests_of(agent)[0].config.temperature == 0
-    with pytest.raises(ConfigError, match=r"Older defines `_run`.*pass config as a dict"):
+    with pytest.raises(ConfigError, match=r"Older defines `_run`.*pass a dict"):
         agent.run_nonstream("Hi.", config=lambda _: None)
 
 
@@ -719,7 +719,7 @@ class Rounds(FnCallAgent):
 
 def test_an_option_of_a_kind_is_checked_before_the_run() -> None:
     agent = Rounds([], ScriptedModel([answer("Hi.")]))
-    with pytest.raises(ConfigError, match="option 'rounds' of a run of agent 'Rounds' must be int, not str"):
+    with pytest.raises(ConfigError, match="option 'rounds' of agent 'Rounds' must be int, not str"):
         agent.ask("Hi.", rounds="2")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match=r"no option 'round'.*rounds"):
         agent.ask("Hi.", round=2)  # type: ignore[call-overload]

@@ -28,10 +28,14 @@ def helper(script: Script = (), tools: Any = (), name: str | None = "helper", **
 @pytest.mark.parametrize(
     ("agent", "options", "said"),
     [
-        (helper(name=None), {}, "agent 'FnCallAgent' needs a name to be a tool: pass name="),
-        (helper(description=None), {}, "agent 'helper' needs a description to be a tool: it says when to ask it"),
-        (helper(), {"name": 5}, "name must be a text, not int"),
-        (helper(), {"description": 5}, "description must be a text, not int"),
+        (helper(name=None), {}, "agent 'FnCallAgent' needs a name to be used as a tool: pass name="),
+        (
+            helper(description=None),
+            {},
+            "agent 'helper' needs a description to be used as a tool: the description tells the model when to call it",
+        ),
+        (helper(), {"name": 5}, "name must be a string, not int"),
+        (helper(), {"description": 5}, "description must be a string, not int"),
         (helper(), {"timeout_s": 0}, "timeout_s must be a number of seconds above 0, got 0"),
     ],
     ids=["no name", "no description", "name", "description", "time-out"],
@@ -125,7 +129,7 @@ def order(what: str) -> str:
 
 
 PAYS = [calls(("pay", {"to": "Ada"}), ("order", {"what": "ink"}), ("pay", {"to": "Bob"})), answer("Both are paid.")]
-NOT_ASKED = "Agent helper could not go on: its calls of order, pay need approval, and there is nobody to ask"
+NOT_ASKED = "Agent helper could not continue: its calls to order, pay need approval, but no approver is available"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +257,7 @@ def test_the_strictest_way_is_chosen(
     assert choose_way(of(NoTool, [fetch]), None) == of_another_kind
     assert {choose_way(of(FnCallAgent, [fetch]), way) for way in get_args(Way)} == {*get_args(Way)}
     assert choose_way(FnCallAgent(), None) == "prompt"
-    with pytest.raises(ConfigError, match="there is no way 'force' to get data"):
+    with pytest.raises(ConfigError, match="unknown way 'force'"):
         choose_way(of(FnCallAgent, []), "force")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="NoTool cannot answer by a tool: pass way='prompt', or leave it out"):
+    with pytest.raises(ConfigError, match="NoTool cannot answer with a tool call: pass way='prompt', or omit way"):
         choose_way(of(NoTool, []), "tool")

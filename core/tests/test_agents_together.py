@@ -210,7 +210,7 @@ def test_a_child_that_hangs_ends_with_its_time_and_with_the_parents() -> None:
 
     result = boss([asks("helper"), answer("Without it.")], child().as_tool(timeout_s=0.05)).ask("go")
     assert result.text == "Without it."
-    assert "did not finish in 0.05 s" in results_in(result.messages)[0]
+    assert "did not finish within 0.05 s" in results_in(result.messages)[0]
     limited = boss([asks("helper")], child().as_tool(), limits={"seconds": 0.5}).ask("go")
     assert limited.stop_reason == "time_limit"
     made = sum(message.function_call is not None for message in limited.messages)
@@ -404,7 +404,7 @@ def test_agents_that_ask_each_other_in_a_circle_are_answered_and_end() -> None:
     child._schemas.clear()
     result = agent.ask("go")
     assert result.text == "Done."
-    assert "already at work" in results_in(asked(child)[-1].messages)[0]
+    assert "already working" in results_in(asked(child)[-1].messages)[0]
 
 
 @pytest.mark.parametrize(
@@ -557,11 +557,11 @@ def test_a_paused_run_goes_on_with_the_agent_that_has_the_conversation() -> None
 
 
 def test_an_agent_that_hands_off_to_itself_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'boss' hands over to itself"):
+    with pytest.raises(ConfigError, match="'boss' cannot hand off to itself"):
         boss([], handoffs=[helper([], name="boss")])
     with pytest.raises(ConfigError, match="needs a name and a description"):
         boss([], handoffs=[FnCallAgent(llm=ScriptedModel([]), name="x")])
-    with pytest.raises(ConfigError, match="BasicAgent cannot hand conversations over"):
+    with pytest.raises(ConfigError, match="BasicAgent does not support handoffs"):
         BasicAgent(llm=ScriptedModel([]), handoffs=[helper([])])
     with pytest.raises(ConfigError, match="two tools are named 'transfer_to_helper'"):
         boss([], handoffs=[helper([]), helper([])])
@@ -631,7 +631,7 @@ def test_files_of_agents_inside_are_beside_the_file(tmp_path: Path) -> None:
 def test_a_fault_of_an_agent_inside_is_named(entry: dict[str, Any], said: str) -> None:
     with pytest.raises(Exception, match=said):
         create_agent({"function_list": [entry]}, llm=ScriptedModel([]))
-    with pytest.raises(ConfigError, match="history of a hand-off"):
+    with pytest.raises(ConfigError, match="history of a handoff"):
         create_agent({"handoffs": [{"name": "x", "description": "X", "history": "some"}]}, llm=ScriptedModel([]))
 
 

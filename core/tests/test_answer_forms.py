@@ -42,10 +42,10 @@ def test_the_data_of_an_answer_is_found_among_words(text: str, value: int) -> No
     [
         ("", "there is no answer"),
         ("<think>Hm.</think> \n", "there is no answer"),
-        ("I do not know.", "it is not JSON"),
+        ("I do not know.", "not valid JSON"),
         ('{"a": "x"}', "a: 'x' is not of type 'integer'"),
         ("{}", "'a' is a required property"),
-        ("[" * 100_000, "it is not JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
     ids=["nothing", "thoughts alone", "words", "a wrong type", "a missing one", "deep"],
 )
@@ -97,10 +97,10 @@ def test_what_is_no_object_is_wrapped_in_one(wanted: Any, text: str, value: Any,
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"type": "text"}, "the schema for the answer is not a valid JSON Schema: 'text' is not valid under any"),
-        ({"type": "object", "$ref": "#/$defs/a"}, "the schema refers to '#/$defs/a', which is not in it"),
-        ({"allOf": [{"$ref": "#/allOf/1"}]}, "the schema refers to '#/allOf/1', which is not in it"),
-        ({"$ref": "https://h/a"}, "the schema refers to 'https://h/a', which is not in it"),
+        ({"type": "text"}, "the output schema is not a valid JSON Schema: 'text' is not valid under any"),
+        ({"type": "object", "$ref": "#/$defs/a"}, "the schema refers to '#/$defs/a', which it does not define"),
+        ({"allOf": [{"$ref": "#/allOf/1"}]}, "the schema refers to '#/allOf/1', which it does not define"),
+        ({"$ref": "https://h/a"}, "the schema refers to 'https://h/a', which it does not define"),
         (len, "output must be a type or a JSON Schema, not the function len"),
         (object(), "is not a type that can be read from JSON"),
         ("City", "'City' is not a type that can be read from JSON: "),

@@ -173,7 +173,7 @@ def test_a_text_that_is_shortened_on_its_way_is_a_warning(tmp_path: Path) -> Non
     (tmp_path / "a.txt").write_text(TEXT)
     scripted = ScriptedModel([[trimmed, *answer("fine")]], processors=[])
     (warning,) = BasicAgent(llm=scripted).ask(asked(tmp_path / "a.txt")).warnings
-    assert "0 messages were left out and 1 shortened" in warning
+    assert "0 messages were dropped and 1 shortened" in warning
 
 
 # --- earlier questions ---
@@ -249,7 +249,7 @@ def test_a_missing_file_is_an_error_for_every_agent(tmp_path: Path, way: str) ->
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     for agent in agents(model(), files=[str(tmp_path)]):
-        with pytest.raises(MissingFileError, match="is a folder, and only the agent kind 'assistant'"):
+        with pytest.raises(MissingFileError, match="can only be read by agent kind 'assistant'"):
             agent.ask("hi")
 
 
@@ -281,7 +281,9 @@ def test_where_a_tool_opens_files_short_texts_are_sent_and_the_names_of_others(
     assert (TEXT in sent(scripted)) == is_sent
     assert ("[file: a.txt]" in sent(scripted)) != is_sent
     assert [message.content for message in result.messages if message.role == "function"] == ["1"]
-    assert [warning.partition(":")[0] for warning in result.warnings] == ["only its name was sent"] * (not is_sent)
+    assert [warning.partition(":")[0] for warning in result.warnings] == ["only the file's name was sent"] * (
+        not is_sent
+    )
 
 
 def test_an_unreadable_file_is_named_with_a_warning_where_a_tool_may_open_it(tmp_path: Path) -> None:
@@ -294,7 +296,7 @@ def test_an_unreadable_file_is_named_with_a_warning_where_a_tool_may_open_it(tmp
     assert TEXT in sent(scripted)
     assert "[file: b.bin]" in sent(scripted)
     (warning,) = stream.result.warnings
-    assert warning.startswith("only its name was sent: b.bin cannot be read")
+    assert warning.startswith("only the file's name was sent: b.bin cannot be read")
     assert names.count("PluginEvent") == 1, "once, and not in each turn"
     assert "Warnings:" in stream.result._repr_markdown_()
 
@@ -376,5 +378,5 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch: pytest.Monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(ConfigError, match=r"No space left on device\. Make room, or set TMPDIR"):
+    with pytest.raises(ConfigError, match=r"No space left on device\. Free some space, or set TMPDIR"):
         looked_at(contained("a.txt", "one"))

@@ -39,7 +39,7 @@ DECISIONS: list[tuple[Any, str]] = [
     (False, REFUSED_TEXT),
     (Denial(""), REFUSED_TEXT),
     (Denial(" "), REFUSED_TEXT),
-    (Denial("Too dear."), "The user did not allow this call, and says: Too dear."),
+    (Denial("Too dear."), "The user did not allow this call and said: Too dear."),
     (1, REFUSED_TEXT),
     ("yes", REFUSED_TEXT),
 ]

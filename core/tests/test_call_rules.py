@@ -105,14 +105,14 @@ def test_what_the_user_said_of_one_tool_wins_over_the_rule(site: Any) -> None:
 
 
 WRONG = [
-    ({"approve": "always"}, "one of marked, ask, read_only, allow_listed, not 'always'"),
-    ({"approve": "allow_listed"}, "needs the names of tools"),
-    ({"approve": {"allow": "search_*"}}, "needs the names of tools"),
-    ({"approve": {"ask": "ask", "allow": ["a"]}}, "needs the names of tools"),
-    ({"approve": {"alow": ["a"]}}, "not 'alow'"),
+    ({"approve": "always"}, "one of marked, ask, read_only, allow_listed, got 'always'"),
+    ({"approve": "allow_listed"}, "needs a list of tool names"),
+    ({"approve": {"allow": "search_*"}}, "needs a list of tool names"),
+    ({"approve": {"ask": "ask", "allow": ["a"]}}, "needs a list of tool names"),
+    ({"approve": {"alow": ["a"]}}, "unknown key 'alow'"),
     ({"approve": {"by": "me"}}, "must be a function or a rule, not str"),
     ({"approve": 7}, "must be a function or a rule, not int"),
-    ({"forbid": ["internet"]}, r"\(files, network, processes\), not 'internet'"),
+    ({"forbid": ["internet"]}, r"\(files, network, processes\), got 'internet'"),
     ({"forbid": "network"}, "must be a list of effects"),
 ]
 
@@ -138,7 +138,7 @@ def test_a_paused_run_is_answered_in_another_process() -> None:
         (True, "write"),
         (False, refused),
         (Denial(" "), refused),
-        (Denial("Not today."), f"{refused}, and says: Not"),
+        (Denial("Not today."), f"{refused} and said: Not"),
     ):
         agent = FnCallAgent(tools(), ScriptedModel([answer("done")]), approve="read_only")
         done = agent.ask([], history=kept, resume=dict.fromkeys(paused.waiting, allowed))
@@ -150,7 +150,7 @@ def test_a_denial_of_the_approval_function_refuses_the_call_and_reaches_the_mode
         agent = agent_that_calls("write", approve={"ask": "ask", "by": lambda *_, text=text: Denial(text)})
         (result,) = [event for event in events_of(agent) if isinstance(event, ToolFinished)]
         assert result.error == "NotAllowed"
-        assert str(result.message.content).endswith(f"says: {text}")
+        assert str(result.message.content).endswith(f"said: {text}")
 
 
 # --- effects ---
@@ -257,14 +257,14 @@ def test_who_fails_when_asked_is_in_the_record() -> None:
     [
         (5, (), "approve must be a function or a rule, not int"),
         ({"by": 5}, (), "approve must be a function or a rule, not int"),
-        ("always", (), "approve must be a function or one of marked, ask, read_only, allow_listed, not 'always'"),
-        ({"asc": "ask"}, (), "approve takes 'ask', 'allow' and 'by', not 'asc'"),
-        ("allow_listed", (), "approve='allow_listed' needs the names of tools"),
-        ({"allow": "search"}, (), "approve='allow_listed' needs the names of tools"),
-        ({"ask": "ask", "allow": ["a"]}, (), "approve='allow_listed' needs the names of tools"),
+        ("always", (), "approve must be a function or one of marked, ask, read_only, allow_listed, got 'always'"),
+        ({"asc": "ask"}, (), "approve: unknown key 'asc'; use 'ask', 'allow' or 'by'"),
+        ("allow_listed", (), "approve='allow_listed' needs a list of tool names"),
+        ({"allow": "search"}, (), "approve='allow_listed' needs a list of tool names"),
+        ({"ask": "ask", "allow": ["a"]}, (), "approve='allow_listed' needs a list of tool names"),
         (None, 5, "forbid must be a list of effects (files, network, processes), not int"),
-        (None, "network", "forbid must be a list of effects (files, network, processes), not 'network'"),
-        (None, ["files", "fire"], "forbid must be a list of effects (files, network, processes), not 'fire'"),
+        (None, "network", "forbid must be a list of effects (files, network, processes), got 'network'"),
+        (None, ["files", "fire"], "forbid must be a list of effects (files, network, processes), got 'fire'"),
     ],
     ids=str,
 )

@@ -310,20 +310,20 @@ ONE_MIB = 1 << 20
 PROBLEMS = {
     "an object": (
         b"[jackfield.v1]\ntool.x = acme.light:Tool\n",
-        "names the object 'Tool' for tool.x, but must name a module: tool.x = acme.light",
+        "specifies the object 'Tool' for tool.x, but must specify a module: tool.x = acme.light",
     ),
     "an object without a kind": (
         b"[jackfield.v1]\nx = acme:Tool\n",
-        "entry_points.txt has an invalid line: 'x = acme:Tool'",
+        "entry_points.txt contains an invalid line: 'x = acme:Tool'",
     ),
     "an object in no module": (
         b"[jackfield.v1]\ntool.x = a b:Tool\n",
-        "entry_points.txt has an invalid line: 'tool.x = a b:Tool'",
+        "entry_points.txt contains an invalid line: 'tool.x = a b:Tool'",
     ),
-    "a long line": (b"[jackfield.v1]\n" + b"x" * 201, f"entry_points.txt has an invalid line: '{'x' * 200}'"),
+    "a long line": (b"[jackfield.v1]\n" + b"x" * 201, f"entry_points.txt contains an invalid line: '{'x' * 200}'"),
     "a long kind": (
         b"[jackfield.v1]\n" + b"k" * 65 + b".x = m",
-        f"entry_points.txt has an invalid line: '{'k' * 65}.x = m'",
+        f"entry_points.txt contains an invalid line: '{'k' * 65}.x = m'",
     ),
     "too large": (
         b"[jackfield.v1]\n#" + b"x" * ONE_MIB,
@@ -331,10 +331,10 @@ PROBLEMS = {
     ),
     "a byte order mark": (
         b"\xef\xbb\xbf[jackfield.v1]\ntool.x = x\n",
-        "entry_points.txt begins with a byte order mark, so its first group is not found",
+        "entry_points.txt starts with a byte order mark, so its first group was skipped",
     ),
-    "a NUL": (b"[a]\0", "entry_points.txt has a NUL byte, so its components are not found"),
-    "text": (b" hello", "entry_points.txt begins with no group, so its components are not found"),
+    "a NUL": (b"[a]\0", "entry_points.txt contains a NUL byte, so its components were skipped"),
+    "text": (b" hello", "entry_points.txt does not start with a group, so its components were skipped"),
 }
 
 
@@ -372,11 +372,11 @@ def test_comments_end_no_group_and_another_group_does(site: Any) -> None:
 @pytest.mark.parametrize(
     ("folder", "shown", "text"),
     [
-        ("acme-1.0 x", "acme", "is not a valid name and version of a package: 'acme-1.0 x'"),
-        ("-acme-1.0", "", "is not a valid name and version of a package: '-acme-1.0'"),
-        ("b@d-1.0", "b@d", "is not a valid name and version of a package: 'b@d-1.0'"),
-        (f"{'a' * 130}@-1", "a" * 80, f"is not a valid name and version of a package: '{'a' * 120}'"),
-        (f"acme-{'1' * 65}", "acme", f"is not a valid name and version of a package: 'acme-{'1' * 65}'"),
+        ("acme-1.0 x", "acme", "is not a valid package name and version: 'acme-1.0 x'"),
+        ("-acme-1.0", "", "is not a valid package name and version: '-acme-1.0'"),
+        ("b@d-1.0", "b@d", "is not a valid package name and version: 'b@d-1.0'"),
+        (f"{'a' * 130}@-1", "a" * 80, f"is not a valid package name and version: '{'a' * 120}'"),
+        (f"acme-{'1' * 65}", "acme", f"is not a valid package name and version: 'acme-{'1' * 65}'"),
     ],
 )
 def test_a_folder_that_names_no_package_is_a_problem(site: Any, folder: str, shown: str, text: str) -> None:
@@ -399,7 +399,7 @@ def test_the_problem_of_a_second_installation_names_the_one_in_use(site: Any, tm
     later.mkdir(parents=True)
     (later / "entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = second\n")
     [problem] = scan([str(site.folder), str(later.parent)]).problems
-    assert problem == ("acme", f"is installed twice; {first} is used", str(later), str(first))
+    assert problem == ("acme", f"is installed twice; using {first}", str(later), str(first))
 
 
 def test_the_problem_of_a_broken_archive_names_it(site: Any) -> None:

@@ -191,7 +191,7 @@ def test_doctor_examines_each_plugin_apart_and_says_what_to_do(
     assert "nothing_of_that_name" in found["acme-raises"]["why"]
     assert "code 7" in found["acme-exits"]["why"]
     assert "by signal 11" in found["acme-crashes"]["why"]
-    assert "does not offer it" in " ".join((found["acme-prints"]["why"], *found["acme-prints"]["more"]))
+    assert "does not provide llm.p" in " ".join((found["acme-prints"]["why"], *found["acme-prints"]["more"]))
     assert found["acme-old"]["status"] == "incompatible"
     assert found["acme-clash"]["status"] == found["acme-echo"]["status"] == "ambiguous"
     assert all(row["fix"] for row in found.values() if row["status"] != "ok")

@@ -53,5 +53,5 @@ def test_block_adds_to_the_environment_and_plugins_replaces_it() -> None:
 
 @pytest.mark.parametrize("flag", ["--plugins", "--block"])
 def test_a_flag_without_its_value_is_an_error(flag: str) -> None:
-    with pytest.raises(ConfigError, match=f"{flag} needs a value: names, separated by commas"):
+    with pytest.raises(ConfigError, match=f"{flag} needs a value: names separated by commas"):
         main._apply_policy_flags([flag])

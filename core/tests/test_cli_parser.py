@@ -62,7 +62,7 @@ def test_a_file_whose_name_begins_with_a_dash_is_shown_as_it_must_be_written(
     (tmp_path / "-my$file").touch()
     monkeypatch.chdir(tmp_path)
     for words, told in (
-        (["a", "-my$file"], "unrecognized arguments: -my$file; if a file is meant, write './-my$file'\n"),
+        (["a", "-my$file"], "unrecognized arguments: -my$file; to pass a file, use './-my$file'\n"),
         (["-my"], "unrecognized arguments: -my\n"),
         (["-" * 300], f"unrecognized arguments: {'-' * 300}\n"),
     ):
@@ -105,8 +105,8 @@ def test_an_error_is_two_lines_with_the_nearest_option(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--colour", "-red"], "expected one argument; if the value is '-red', write --colour=-red\n"),
-        (["a", "--colour", "-$x"], "expected one argument; if the value is '-$x', write '--colour=-$x'\n"),
+        (["--colour", "-red"], "expected one argument; to pass the value '-red', use --colour=-red\n"),
+        (["a", "--colour", "-$x"], "expected one argument; to pass the value '-$x', use '--colour=-$x'\n"),
         (["--count", "--colour", "-dark red"], "--count: expected one argument\n"),
         (["--colour", "--count", "1"], "--colour: expected one argument\n"),
         (["--colour", "--", "a"], "--colour: expected one argument\n"),
@@ -147,7 +147,7 @@ def test_a_text_without_quotes_is_recognised(capsys: pytest.CaptureFixture[str])
     made.add_argument("prompt", nargs="?")
     with pytest.raises(SystemExit):
         made.parse_args(["how", "are", "you"])
-    assert "unrecognized arguments: are you; put a text of several words in quotes\n" in capsys.readouterr().err
+    assert "unrecognized arguments: are you; put text with spaces in quotes\n" in capsys.readouterr().err
 
 
 def test_help_keeps_the_lines_of_its_texts_and_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

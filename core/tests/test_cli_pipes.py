@@ -42,7 +42,7 @@ def test_an_error_is_told_even_if_the_reader_is_gone() -> None:
             timeout=60,
             check=False,
         )
-    assert "no command 'nonsense'" in done.stderr
+    assert "unknown command 'nonsense'" in done.stderr
     assert done.returncode == 1
 
 
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told_in_a_line(unbuffered: str) -> None:
             timeout=60,
             check=False,
         )
-    assert done.stderr == "jackfield: No space left on device: free some space, and try again\n"
+    assert done.stderr == "jackfield: No space left on device: free some space and try again\n"
     assert done.returncode == 1
 
 

@@ -43,12 +43,12 @@ def test_rows_in_json_have_the_problems_beside_them(capsys: pytest.CaptureFixtur
     print_rows(host, [], None, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"plugins": [], "problems": []}
     print_rows(host, [], "llm", as_json=False)
-    expected = "No plugins of the kind 'llm' are installed. Find some: jackfield plugins search llm\n"
+    expected = "No plugins of kind 'llm' are installed. To find some, run: jackfield plugins search llm\n"
     assert capsys.readouterr().out == expected
     print_rows(host, [], None, as_json=False)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "No plugins are installed. Find some: jackfield plugins search"
-    assert lines[1].startswith("To ask a model, install a backend first: pip install ")
+    assert lines[0] == "No plugins are installed. To find some, run: jackfield plugins search"
+    assert lines[1].startswith("To use a model, install a backend first: pip install ")
 
 
 def test_only_a_terminal_has_a_width(monkeypatch: pytest.MonkeyPatch) -> None:

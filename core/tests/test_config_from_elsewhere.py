@@ -49,7 +49,7 @@ def test_a_key_that_this_backend_has_beside_generate_cfg_says_so() -> None:
 
 @pytest.mark.parametrize("key", ["temperature", "max_tokens", "fncall_prompt_type"])
 def test_a_key_beside_generate_cfg_that_belongs_into_it_says_so(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"belongs in generate_cfg, .*'generate_cfg': .*{key}"):
+    with pytest.raises(ConfigError, match=f"put it in generate_cfg, .*'generate_cfg': .*{key}"):
         LLMConfig.parse({"model": "m", key: 1})
 
 
@@ -74,17 +74,17 @@ def test_a_key_inside_another_table_is_not_sent_to_generate_cfg() -> None:
 @pytest.mark.parametrize("key", ["api_base", "base_url"])
 @pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000/v1", "api.acme.test"])
 def test_an_address_without_http_is_refused_with_what_to_write(key: str, address: str) -> None:
-    with pytest.raises(ConfigError, match="must begin with http:// or https://"):
+    with pytest.raises(ConfigError, match="must start with http:// or https://"):
         LLMConfig.parse({"model": "m", "model_type": "openai", key: address})
-    with pytest.raises(ConfigError, match="must begin with http:// or https://"):
+    with pytest.raises(ConfigError, match="must start with http:// or https://"):
         get_chat_model({"model": "m", key: address})
 
 
 @pytest.mark.parametrize(
     ("cfg", "told"),
     [
-        ({"model": "m", "model_server": "127.0.0.1:8000/v1"}, "must begin with http:// or https://"),
-        ({"model": "m", "model_server": "localhost:8000"}, "must begin with http:// or https://"),
+        ({"model": "m", "model_server": "127.0.0.1:8000/v1"}, "must start with http:// or https://"),
+        ({"model": "m", "model_server": "localhost:8000"}, "must start with http:// or https://"),
         ("127.0.0.1:8000", "with 'model' and 'base_url'"),
         ("http://acme.test/v1", "with 'model' and 'base_url'"),
         ("https://acme.test/v1", "with 'model' and 'base_url'"),

@@ -252,7 +252,7 @@ def test_the_error_of_missing_consent_says_how_it_is_given(tmp_path: Path, by_co
     request = Request(tmp_path / "agent.yaml", (RunsCode("a\x1bb.py"),), "one", by_command=by_command)
     with pytest.raises(ConsentNeededError) as caught:
         require_consent(request, folder=tmp_path / "trusted")
-    assert "runs code with all your rights: a\\x1bb.py" in str(caught.value)
+    assert "runs code with your full permissions: a\\x1bb.py" in str(caught.value)
     assert ("jackfield trust" in str(caught.value)) is by_command
     require_consent(request, trust=True, folder=tmp_path / "trusted")
     assert not (tmp_path / "trusted").exists()
@@ -264,7 +264,7 @@ def test_missing_consent_lists_the_effects_and_the_ways_to_give_it(by_command: b
     way = "jackfield trust '/srv/my agent.yaml', or " if by_command else ""
     assert str(error) == (
         "/srv/my agent.yaml needs your consent, because it\n  - runs code\n  - starts ls\n"
-        f"If you want this: {way}pass --trust (in code: trust=True)"
+        f"To allow this: {way}pass --trust (in code: trust=True)"
     )
     again = pickle.loads(pickle.dumps(error))
     assert (again.effects, again.path, again.by_command) == (

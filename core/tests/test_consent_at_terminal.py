@@ -43,7 +43,7 @@ def work_on(request: Request) -> str:
 def test_a_user_at_the_terminal_is_asked_once(request_: Request, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = terminal(monkeypatch, typed)
     assert with_consent(lambda: work_on(request_)) == "done"
-    assert told.getvalue().endswith("Allow this, until the file changes? [y/N] ")
+    assert told.getvalue().endswith("Allow this until the file changes? [y/N] ")
     assert "sh\\x1b[2J" in told.getvalue()
     assert "--trust" not in told.getvalue(), "the last line is for those who cannot be asked"
     assert is_agreed(request_)

@@ -92,11 +92,11 @@ def test_the_core_alone_does_all_that_its_api_promises(core_python: str) -> None
     ("arguments", "shown"),
     [
         (("--version",), "jackfield 0."),
-        (("--help",), "what is installed, and whether it may load"),
-        ((), "what is installed, and whether it may load"),
+        (("--help",), "installed plugins and whether they may load"),
+        ((), "installed plugins and whether they may load"),
         (("plugins",), "parrot"),
         (("plugins", "list"), "parrot"),
-        (("plugins", "list", "--kind=tool"), "No plugins of the kind 'tool' are installed"),
+        (("plugins", "list", "--kind=tool"), "No plugins of kind 'tool' are installed"),
         (("plugins", "--help"), INSTALL),
         (("plugins", "doctor", "-h"), INSTALL),
         (("plugins", "list", "--help"), "--kind KIND"),
@@ -143,7 +143,7 @@ def main(arguments): print("evil ran")
     done = alone("trust")
     assert (done.returncode, done.stdout) == (1, "")
     assert INSTALL in done.stderr
-    assert "of another package has the same name: jackfield evil/trust" in done.stderr
+    assert "with the same name: jackfield evil/trust" in done.stderr
     assert alone("plugins", "doctor").stdout == ""
     assert alone("evil/trust").stdout == "evil ran\n"
 

@@ -84,15 +84,15 @@ def test_version_and_the_lists_are_printed(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_an_unknown_command_is_answered_with_the_whole_commands_that_it_may_mean(word: str, rest: str) -> None:
-    assert main._absence(word, ["reports-all"]) == f"there is no command {word!r}{rest}"
+    assert main._absence(word, ["reports-all"]) == f"unknown command {word!r}{rest}"
 
 
 def test_a_command_of_the_manager_names_others_of_its_name_only_if_there_are_any(site: FakeSite) -> None:
-    text = "'jackfield trust' is not part of the core: the commands that manage an installation come with "
+    text = "'jackfield trust' is not part of the core: commands that manage an installation are provided by "
     text += "jackfield-manage. Install it: pip install jackfield-manage"
     for offered, others in (
         ("other", ""),
-        ("trust", ". A command of another package has the same name: jackfield trust-inc/trust"),
+        ("trust", ". Another package provides a command with the same name: jackfield trust-inc/trust"),
     ):
         site.add(f"{offered}-inc", {f"command.{offered}": "acme_light"})
         with pytest.raises(ConfigError) as caught:
@@ -105,7 +105,7 @@ def test_a_command_that_is_not_there_is_answered_with_those_that_are(
 ) -> None:
     site.add("acme", {"command.own": "acme_light"})
     monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
-    with pytest.raises(ConfigError, match=r"there is no command 'qqqq'; known: chat, own, plugins, run$"):
+    with pytest.raises(ConfigError, match=r"unknown command 'qqqq'; known: chat, own, plugins, run$"):
         main._run_plugin_command("qqqq", [])
 
 
@@ -131,10 +131,12 @@ def run(arguments):
     folder = tmp_path / "folder"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    with pytest.raises(BrokenPluginError, match=r"its plugin failed .FileNotFoundError"):
+    with pytest.raises(BrokenPluginError, match=r"the plugin failed .FileNotFoundError"):
         main._call(host.find("command", "own"), [], host)
     folder.rmdir()
-    with pytest.raises(ConfigError, match=r"^the working folder was deleted: change to another one, and try again$"):
+    with pytest.raises(
+        ConfigError, match=r"^the working directory was deleted: change to another directory and try again$"
+    ):
         main._call(host.find("command", "own"), [], host)
 
 

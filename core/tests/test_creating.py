@@ -169,7 +169,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "history of a hand-off": (
         "fncall",
         {"handoffs": [{"agent": "basic", "history": "last"}]},
-        "the history of a hand-off must be 'all' or 'question', not 'last'",
+        "the history of a handoff must be 'all' or 'question', got 'last'",
     ),
     "a name in a configuration": ({"agent": "basic", "name": "clerk", "limits": {"turns": -1}}, {}, "agent clerk"),
 }

@@ -28,7 +28,7 @@ def test_json_that_is_cut_is_json_of_the_same_kind_or_a_note(value: Any, limit: 
     if len(whole) <= limit:
         assert cut == whole
     elif isinstance(read, str):
-        assert f"{len(whole)} characters left out" in read
+        assert f"{len(whole)} characters omitted" in read
     else:
         assert type(read) is type(value)
 
@@ -38,7 +38,7 @@ def test_of_json_the_first_elements_and_all_small_values_are_kept() -> None:
     read = json.loads(cut_text(json.dumps({"hits": hits, "total": 1000, "more": None}), 2000))
     assert (read["total"], read["more"]) == (1000, None)
     assert read["hits"][:5] == hits[:5]
-    assert "elements left out" in read["hits"][-1]
+    assert "elements omitted" in read["hits"][-1]
 
 
 def test_the_entries_of_a_cut_object_keep_their_order() -> None:
@@ -49,19 +49,19 @@ def test_the_entries_of_a_cut_object_keep_their_order() -> None:
 
 @pytest.mark.parametrize("text", ["[1] Knuth, The Art of Computer Programming. " * 50, "{half of an object " * 100])
 def test_what_only_begins_like_json_is_cut_as_text(text: str) -> None:
-    assert "characters left out" in cut_text(text, 200)
+    assert "characters omitted" in cut_text(text, 200)
     assert len(cut_text(text, 200)) < 250
 
 
 def test_json_nested_too_deeply_to_be_read_becomes_a_note() -> None:
-    assert "200000 characters left out" in json.loads(cut_text("[" * 100_000 + "]" * 100_000, 1000))
+    assert "200000 characters omitted" in json.loads(cut_text("[" * 100_000 + "]" * 100_000, 1000))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 90, 299])
 def test_a_text_without_lines_keeps_twice_as_much_of_its_beginning_as_of_its_end(limit: int) -> None:
     text = "".join(chr(33 + number % 90) for number in range(300))
     head, note, tail = cut_text(text, limit).split("\n")
-    assert note == f"[… {300 - limit} characters left out …]"
+    assert note == f"[… {300 - limit} characters omitted …]"
     assert (len(head), len(tail)) == (limit * 2 // 3, limit - limit * 2 // 3)
     assert text.startswith(head)
     assert text.endswith(tail)
@@ -76,34 +76,34 @@ XYZ = f"{'x' * 70}\n{'y' * 29}\n{'z' * 101}"
 WIDE = 10**200  # a number cannot be cut
 CUTS: dict[str, tuple[Any, int, Any]] = {
     "between lines": (
-        LINES, 90, f"{LINES[:53]}\n[… 189 characters left out …]\nline 027\nline 028\nline 029",
+        LINES, 90, f"{LINES[:53]}\n[… 189 characters omitted …]\nline 027\nline 028\nline 029",
     ),
-    "no line is near": (XYZ, 90, f"{'x' * 60}\n[… 112 characters left out …]\n{'z' * 30}"),
-    "elements": ([1] * 100, 60, [*[1] * 6, "[… 94 elements left out …]"]),
+    "no line is near": (XYZ, 90, f"{'x' * 60}\n[… 112 characters omitted …]\n{'z' * 30}"),
+    "elements": ([1] * 100, 60, [*[1] * 6, "[… 94 elements omitted …]"]),
     "a long first element": (
         ["a" * 100, "b" * 10], 100,
-        [f"{'a' * 12}\n[… 82 characters left out …]\n{'a' * 6}", "[… 1 elements left out …]"],
+        [f"{'a' * 12}\n[… 82 characters omitted …]\n{'a' * 6}", "[… 1 elements omitted …]"],
     ),
-    "one long element": (["a" * 100], 100, [f"{'a' * 12}\n[… 82 characters left out …]\n{'a' * 6}"]),
-    "a first element that cannot be cut": ([WIDE, 2], 100, ["[… 2 elements left out …]"]),
+    "one long element": (["a" * 100], 100, [f"{'a' * 12}\n[… 82 characters omitted …]\n{'a' * 6}"]),
+    "a first element that cannot be cut": ([WIDE, 2], 100, ["[… 2 elements omitted …]"]),
     "two long values": (
         {"a": "x" * 300, "b": "y" * 300, "c": 1}, 400,
         {
-            "a": f"{'x' * 85}\n[… 172 characters left out …]\n{'x' * 43}",
-            "b": f"{'y' * 85}\n[… 172 characters left out …]\n{'y' * 43}",
+            "a": f"{'x' * 85}\n[… 172 characters omitted …]\n{'x' * 43}",
+            "b": f"{'y' * 85}\n[… 172 characters omitted …]\n{'y' * 43}",
             "c": 1,
         },
     ),
     "a value that cannot be cut": (
         {"a": WIDE, "b": 1, "c": [1] * 200}, 200,
-        {"b": 1, "c": [*[1] * 33, "[… 167 elements left out …]"], "…": "[… 1 entries left out …]"},
+        {"b": 1, "c": [*[1] * 33, "[… 167 elements omitted …]"], "…": "[… 1 entries omitted …]"},
     ),
     "room for half of a value": (
-        {"a": "x" * 300, "bb": 1}, 140, {"a": f"{'x' * 28}\n[… 258 characters left out …]\n{'x' * 14}", "bb": 1},
+        {"a": "x" * 300, "bb": 1}, 140, {"a": f"{'x' * 28}\n[… 258 characters omitted …]\n{'x' * 14}", "bb": 1},
     ),
-    "no room for half of a value": ({"a": "x" * 300, "bb": 1}, 120, {"bb": 1, "…": "[… 1 entries left out …]"}),
+    "no room for half of a value": ({"a": "x" * 300, "bb": 1}, 120, {"bb": 1, "…": "[… 1 entries omitted …]"}),
     "letters outside of ASCII": (
-        {"k": ["é" * 50] * 20}, 200, {"k": ["é" * 50, "é" * 50, "[… 18 elements left out …]"]},
+        {"k": ["é" * 50] * 20}, 200, {"k": ["é" * 50, "é" * 50, "[… 18 elements omitted …]"]},
     ),
 }  # fmt: skip
 

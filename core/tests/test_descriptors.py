@@ -68,10 +68,10 @@ def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
         ({"parameters": {"enum": ["x" * MAX_SCHEMA_BYTES]}}, "parameters"),
         ({"parameters": {"x" * 200_000: {}}}, "parameters"),
         ({"parameters": {"type": "banana"}}, "'banana'"),
-        ({"parameters": {"properties": {}}}, "the type 'object', not None"),
+        ({"parameters": {"properties": {}}}, "type 'object', got None"),
         ({"parameters": {"type": "object", "properties": {"x": {"type": ["string", "text"]}}}}, "'text'"),
         ({"parameters": {"type": "object", "properties": {"x": {"anyOf": [{"type": "str"}]}}}}, "use string, integer"),
-        ({"parameters": {"type": "object", "$defs": {"x": {"items": {"type": 3}}}}}, "the type 3"),
+        ({"parameters": {"type": "object", "$defs": {"x": {"items": {"type": 3}}}}}, "uses type 3"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": float("nan")}, "timeout_s"),
         ({"description": {}}, "description"),
@@ -92,7 +92,7 @@ def test_a_property_may_be_named_type_and_a_default_may_look_like_a_schema() -> 
 def test_a_schema_that_contains_itself_is_refused() -> None:
     schema: dict[str, Any] = {"type": "object"}
     schema["properties"] = {"x": schema}
-    assert "'parameters' cannot be serialized as JSON" in fault_of(tool(parameters=schema))
+    assert "'parameters' must be JSON-serializable" in fault_of(tool(parameters=schema))
 
 
 def test_a_deep_schema_is_refused_and_not_followed_for_ever() -> None:
@@ -110,7 +110,7 @@ def test_the_host_refuses_a_descriptor_with_a_fault_and_names_its_distribution(s
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     site.add_tools("sound", "good")
     host = site.host()
-    with pytest.raises(BrokenPluginError, match=r"acme describes tool\.x wrongly: 'parameters' has 10000014 bytes"):
+    with pytest.raises(BrokenPluginError, match=r"acme describes tool\.x incorrectly: 'parameters' is 10000014 bytes"):
         host.spec("tool", "x", ToolSpec)
     assert host.spec("tool", "good", ToolSpec)
 
@@ -144,8 +144,8 @@ def test_descriptors_are_values() -> None:
 @pytest.mark.parametrize(
     ("field", "most", "fault"),
     [
-        ("summary", 500, "'summary' has 501 characters; the limit is 500"),
-        ("description", 16 << 10, "description has 16385 characters; the limit is 16384"),
+        ("summary", 500, "'summary' is 501 characters long; the limit is 500"),
+        ("description", 16 << 10, "description is 16385 characters long; the limit is 16384"),
     ],
 )
 def test_a_text_may_have_as_many_characters_as_the_limit_says(field: str, most: int, fault: str) -> None:
@@ -160,7 +160,7 @@ def test_a_schema_may_have_as_many_bytes_as_the_limit_says() -> None:
 
     assert fault_of(tool(parameters=schema(MAX_SCHEMA_BYTES))) == ""
     assert fault_of(tool(parameters=schema(MAX_SCHEMA_BYTES + 1))) == (
-        f"'parameters' has {MAX_SCHEMA_BYTES + 1} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
+        f"'parameters' is {MAX_SCHEMA_BYTES + 1} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
     )
 
 
@@ -169,23 +169,23 @@ def test_a_schema_may_have_as_many_bytes_as_the_limit_says() -> None:
     [
         ({"name": "x" * 64}, ""),
         ({"name": "/" * 90}, f"{'/' * 80!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"),
-        ({"secrets": ("-" * 90,)}, f"the secret {'-' * 80!r} is not a valid name of an environment variable"),
-        ({"target": "-" * 90}, f"'target' must be 'module:name', not {'-' * 80!r}"),
-        ({"config": "m"}, "'config' must be 'module:name', not 'm'"),
-        ({"check": "m"}, "'check' must be 'module:name', not 'm'"),
-        ({"timeout_s": 0}, "'timeout_s' must be more than 0, not 0"),
-        ({"timeout_s": -1.5}, "'timeout_s' must be more than 0, not -1.5"),
+        ({"secrets": ("-" * 90,)}, f"the secret {'-' * 80!r} is not a valid environment variable name"),
+        ({"target": "-" * 90}, f"'target' must be 'module:name', got {'-' * 80!r}"),
+        ({"config": "m"}, "'config' must be 'module:name', got 'm'"),
+        ({"check": "m"}, "'check' must be 'module:name', got 'm'"),
+        ({"timeout_s": 0}, "'timeout_s' must be greater than 0, got 0"),
+        ({"timeout_s": -1.5}, "'timeout_s' must be greater than 0, got -1.5"),
         ({"timeout_s": 0.001}, ""),
-        ({"description": {}}, "'description' has no text in any language"),
+        ({"description": {}}, "'description' is empty"),
         (
             {"required_by": {"a": "tool"}},
-            "'required_by' needs settings, but 'config' does not name a class of settings",
+            "'required_by' needs settings, but 'config' does not specify a settings class",
         ),
         ({"required_by": {"a": "tool"}, "config": "m:C"}, ""),
         ({"summary": "a\nb\tc"}, ""),
-        ({"summary": "a\rb"}, "summary contains a character that cannot be shown, such as an escape sequence"),
+        ({"summary": "a\rb"}, "summary contains a non-printable character, such as an escape sequence"),
         ({"network": ("\x1b" + "x" * 90,)}, None),
-        ({"parameters": {"type": "array"}}, "'parameters' must be a JSON Schema of the type 'object', not 'array'"),
+        ({"parameters": {"type": "array"}}, "'parameters' must be a JSON Schema of type 'object', got 'array'"),
     ],
     ids=str,
 )

@@ -267,13 +267,14 @@ def test_the_arguments_of_a_call_are_shown_for_reading(arguments: str, shown: st
 
 
 @pytest.mark.parametrize(
-    ("length", "cut"), [(4000, ""), (4001, "… (4001 characters in all)"), (10_000, "… (10 thousand characters in all)")]
+    ("length", "cut"),
+    [(4000, ""), (4001, "… (4001 characters in total)"), (10_000, "… (10 thousand characters in total)")],
 )
 def test_a_result_is_shown_up_to_4000_characters(length: int, cut: str) -> None:
     shown = markdown_of([Message("function", "z" * length, name="f")])
     assert shown.count("z") == min(length, 4000)
     assert cut in shown
-    assert ("in all" in shown) is bool(cut)
+    assert ("in total" in shown) is bool(cut)
 
 
 def test_code_of_an_answer_is_shown_whole_and_fences_are_longer_than_those_in_them() -> None:
@@ -347,7 +348,7 @@ def test_twenty_pictures_are_shown_at_most(notebook: _Notebook, count: int) -> N
     assert base64.b64decode(shown[0]["image/png"]) == PIXEL * 500
     assert shown[0]["text/plain"] == "<picture>"
     notes = [data["text/plain"] for data in pictures if "image/png" not in data]
-    assert notes == (["*More than 20 pictures: the rest are in the messages.*"] if count > 20 else [])
+    assert notes == (["*Only the first 20 images are shown; the rest are in the messages.*"] if count > 20 else [])
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])

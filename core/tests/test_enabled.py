@@ -225,7 +225,9 @@ def test_a_failing_observer_costs_the_run_nothing_and_is_silenced_after_three_fa
         for _ in range(2):
             assert agent.run_nonstream([{"role": "user", "content": "Hi"}])[-1]["content"] == "hello"
     assert failing.told == 3
-    assert [record.getMessage() for record in caplog.records][-1] == "observer 'failing' failed; it gets no more events"
+    assert [record.getMessage() for record in caplog.records][
+        -1
+    ] == "observer 'failing' failed; it will receive no more events"
     half = len(numbers) // 2
     assert numbers[:half] == numbers[half:] == list(range(1, half + 1))
 
@@ -281,7 +283,7 @@ def test_whoever_enables_something_enables_it_and_it_is_known_who(files: Files) 
 def test_what_cannot_be_enabled_is_refused_with_the_way_to_write_it(files: Files, name: str) -> None:
     files.user.write_text(f'enabled = ["{name}"]')
     with pytest.raises(
-        ConfigError, match=r"write processor\.NAME, observer\.NAME, parser\.PACKAGE/NAME or sandbox\.PACKAGE/NAME"
+        ConfigError, match=r"use processor\.NAME, observer\.NAME, parser\.PACKAGE/NAME or sandbox\.PACKAGE/NAME"
     ):
         files.load()
 

@@ -61,7 +61,7 @@ def test_each_call_has_its_events_in_order() -> None:
 def test_a_call_that_cannot_be_made_starts_and_fails() -> None:
     for wanted, text in (
         (planned("sent", '{"to": "Ada"}'), "Tool sent does not exist; did you mean 'send'?"),
-        (planned("send", "{}"), "the arguments of 'send' do not fit: to: Field required"),
+        (planned("send", "{}"), "invalid arguments for 'send': to: Field required"),
     ):
         [started, finished] = run_calls(executor_of(send), wanted)
         assert isinstance(started, ToolStarted)
@@ -71,7 +71,7 @@ def test_a_call_that_cannot_be_made_starts_and_fails() -> None:
 
 def test_a_forbidden_call_does_not_start_and_names_the_first_effect() -> None:
     [decided, finished] = run_calls(executor_of(send, rules=FORBIDS), planned("send", '{"to": "Ada"}'))
-    text = "Nothing was done: tool send has the effect 'files', which is forbidden here. Do without it."
+    text = "Nothing was done: tool send has the effect 'files', which is forbidden here. Continue without it."
     assert decided == ApprovalDecided("c0", FunctionCall("send", '{"to": "Ada"}'), False, "forbid", text)
     assert (finished.message.content, finished.error, finished.seconds) == (text, "NotAllowed", 0.0)
 
@@ -80,13 +80,13 @@ def test_a_forbidden_call_does_not_start_and_names_the_first_effect() -> None:
     ("decision", "text"),
     [
         (True, "paid Ada"),
-        (False, "The user did not allow this call. Do without it, or say what it is needed for."),
-        (Denial("too much"), "The user did not allow this call, and says: too much"),
-        (Denial(" "), "The user did not allow this call. Do without it, or say what it is needed for."),
+        (False, "The user did not allow this call. Continue without it, or explain why it is needed."),
+        (Denial("too much"), "The user did not allow this call and said: too much"),
+        (Denial(" "), "The user did not allow this call. Continue without it, or explain why it is needed."),
         (
             RuntimeError("no line"),
-            "The user did not allow this call. Do without it, or say what it is needed for. (Asking failed: "
-            "RuntimeError: no line)",
+            "The user did not allow this call. Continue without it, or explain why it is needed. (The approval "
+            "request failed: RuntimeError: no line)",
         ),
     ],
     ids=["yes", "no", "a reason", "a blank reason", "an error"],
@@ -116,7 +116,7 @@ def test_the_approval_of_a_call_is_recorded_before_it(decision: Any, text: str) 
 
 def test_without_anybody_to_ask_a_call_is_refused_with_the_reason() -> None:
     decided, finished = run_calls(executor_of(pay), planned("pay", '{"to": "Ada"}'))
-    text = "This call needs approval, and there is nobody to ask, so nothing was done."
+    text = "This call needs approval, but no approver is available, so nothing was done."
     assert (decided.by, decided.allowed, decided.reason, finished.message.content) == ("nobody", False, text, text)
     decided, *_ = run_calls(executor_of(pay), planned("pay", '{"to": "Ada"}'), answers={"c0": True})
     assert (decided.by, decided.allowed) == ("resume", True)
@@ -139,7 +139,7 @@ def test_plans_say_what_waits_and_what_is_in_doubt() -> None:
         executor_of(send), planned("send", '{"to": "A"}'), in_doubt=frozenset({"c0"}), answers={"c0": False}
     )
     assert refused[-1].message.content == (
-        "The program ended while this call was being made. It may or may not have been done, and was not repeated."
+        "The program ended while this call was running. The call may or may not have completed, and was not repeated."
     )
     again = run_calls(
         executor_of(send), planned("send", '{"to": "A"}'), in_doubt=frozenset({"c0"}), answers={"c0": True}

@@ -84,17 +84,17 @@ def test_a_missing_value_fulfils_only_not() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ({"yaer": 2024}, "no document has 'yaer'; did you mean 'year'"),
-        ({"year": "2024"}, "year is number, and '2024' is text"),
-        ({"final": 1}, "final is true or false, and 1 is number"),
+        ({"yaer": 2024}, "no document has the key 'yaer'; did you mean 'year'"),
+        ({"year": "2024"}, "year has type number, but '2024' has type text"),
+        ({"final": 1}, "final has type true or false, but 1 has type number"),
         ({"year": {"above": 3}}, "gt, gte, lt, lte, not"),
         ({"year": {}}, "gt, gte, lt, lte, not"),
-        ({"year": None}, "year must be a text, a number"),
-        ({"year": []}, "year must be a text, a number"),
-        ({"year": [2024, "x"]}, "of one kind"),
-        ({"year": {"gt": [1, 2]}}, "gt needs one number or text"),
-        ({"final": {"gt": True}}, "gt needs one number or text"),
-        ({3: 4}, "keys must be texts"),
+        ({"year": None}, "year must be a string, a number"),
+        ({"year": []}, "year must be a string, a number"),
+        ({"year": [2024, "x"]}, "of the same kind"),
+        ({"year": {"gt": [1, 2]}}, "gt needs a single number or string"),
+        ({"final": {"gt": True}}, "gt needs a single number or string"),
+        ({3: 4}, "keys must be non-empty strings"),
         ([("year", 2024)], "must be a dict"),
     ],
 )
@@ -165,15 +165,16 @@ def test_a_filter_means_what_it_says(where: dict[str, Any], matches: bool) -> No
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        (5, "where must be a dict such as"), ({5: 1}, "where: keys must be texts, not 5"),
-        ({"": 1}, "where: keys must be texts, not ''"), ({"a": {}}, "where: a must be a value, a list, or a dict of"),
+        (5, "where must be a dict such as"), ({5: 1}, "where: keys must be non-empty strings, got 5"),
+        ({"": 1}, "where: keys must be non-empty strings, got ''"),
+        ({"a": {}}, "where: a must be a value, a list, or a dict of"),
         ({"a": {"ge": 1}}, "where: a must be a value, a list, or a dict of gt, gte, lt, lte, not; for example"),
-        ({"a": {"gt": [1, 2]}}, "where: a: gt needs one number or text"),
-        ({"a": {"gt": True}}, "where: a: gt needs one number or text"),
-        ({"a": []}, "where: a must be a text, a number, true or false, or a list of them, not []"),
-        ({"a": [None]}, "where: a must be a text, a number, true or false, or a list of them, not [None]"),
-        ({"a": [1, "b"]}, "where: the values of a must be of one kind, not [1, 'b']"),
-        ({"a": [1, True]}, "where: the values of a must be of one kind, not [1, True]"),
+        ({"a": {"gt": [1, 2]}}, "where: a: gt needs a single number or string"),
+        ({"a": {"gt": True}}, "where: a: gt needs a single number or string"),
+        ({"a": []}, "where: a must be a string, a number, true or false, or a list of these, got []"),
+        ({"a": [None]}, "where: a must be a string, a number, true or false, or a list of these, got [None]"),
+        ({"a": [1, "b"]}, "where: all values of a must be of the same kind, got [1, 'b']"),
+        ({"a": [1, True]}, "where: all values of a must be of the same kind, got [1, True]"),
     ],
     ids=str,
 )  # fmt: skip
@@ -191,9 +192,9 @@ def test_a_filter_is_compared_with_the_documents() -> None:
     assert (where.is_of_documents, where.of_documents().is_of_documents) == (False, True)
     assert [one.key for one in checked.of_documents().conditions] == ["year", "day"]
     assert checked.of_documents().is_checked
-    with pytest.raises(ConfigError, match="where: no document has 'yaer'; did you mean 'year'"):
+    with pytest.raises(ConfigError, match="where: no document has the key 'yaer'; did you mean 'year'"):
         Where.parse({"yaer": 1}).check({"year": ["number"]})
-    with pytest.raises(ConfigError, match="where: year is number or text, and True is true or false"):
+    with pytest.raises(ConfigError, match="where: year has type number or text, but True has type true or false"):
         Where.parse({"year": True}).check({"year": ["text", "number"]})
 
 
@@ -218,7 +219,9 @@ def test_metadata_are_texts_numbers_and_flags(value: Any, checked: Any) -> None:
     if checked is not None:
         assert check_metadata({"k": value}) == {"k": checked}
     else:
-        with pytest.raises(ConfigError, match="metadata: k must be a text, a number, true, false or a list of texts"):
+        with pytest.raises(
+            ConfigError, match="metadata: k must be a string, a number, true, false or a list of strings"
+        ):
             check_metadata({"k": value})
     for key in ("", "path", "page", "title"):
         with pytest.raises(ConfigError, match=f"x: '{key}' cannot be set; choose a name other than"):

@@ -73,16 +73,16 @@ def test_options_of_a_function_reach_its_tool() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"name": 5}, "name must be a text, not int"),
-        ({"description": 5}, "description must be a text, or texts by language, not int"),
-        ({"description": {"en": 5}}, "description must be a text, or texts by language, not dict"),
-        ({"raw_argument": None}, "raw_argument must be the name of an argument, not NoneType"),
+        ({"name": 5}, "name must be a string, not int"),
+        ({"description": 5}, "description must be a string, or strings by language, not int"),
+        ({"description": {"en": 5}}, "description must be a string, or strings by language, not dict"),
+        ({"raw_argument": None}, "raw_argument must be an argument name, not NoneType"),
         ({"timeout_s": 0}, "timeout_s must be a number of seconds above 0, got 0"),
         ({"effects": "files"}, "effects must be"),
-        ({"effects": [5]}, "each of effects must be a text, not int"),
+        ({"effects": [5]}, "each of effects must be a string, not int"),
         ({"read_only": 1}, "read_only must be True or False, not int"),
         ({"cacheable": "yes"}, "cacheable must be True or False, not str"),
-        ({"name": "a b"}, "'a b' is not a valid name for a tool"),
+        ({"name": "a b"}, "'a b' is not a valid tool name"),
     ],
     ids=str,
 )
@@ -161,25 +161,28 @@ class Doubler:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (positional, "tool 'positional': parameter 'a' must be one that can be passed by name"),
-        (several, "tool 'several': parameter 'a' must be one that can be passed by name"),
-        (named, "tool 'named': parameter 'a' must be one that can be passed by name"),
+        (positional, "tool 'positional': parameter 'a' cannot be positional-only"),
+        (several, "tool 'several': parameter 'a' cannot be positional-only"),
+        (named, "tool 'named': parameter 'a' cannot be positional-only"),
         (untyped, "tool 'untyped': parameter 'a' needs a type, which tells the model what to pass"),
-        (method, "tool 'method' is a method: make the tool from the bound method, tool(an_object.method)"),
+        (method, "tool 'method' is a method: create the tool from the bound method, tool(an_object.method)"),
         (silent, "tool 'silent' needs a docstring: it tells the model what the tool does"),
-        (unreadable, "tool 'unreadable': parameter 'b' has a type that cannot be read from JSON"),
-        (5, "@tool belongs on a function with types or on a subclass of BaseTool, not on int"),
-        (Point, "@tool belongs on a function with types or on a subclass of BaseTool, not on Point"),
+        (unreadable, "tool 'unreadable': parameter 'b' must have a type that can be read from JSON"),
+        (5, "@tool can only decorate a typed function or a subclass of BaseTool, not int"),
+        (Point, "@tool can only decorate a typed function or a subclass of BaseTool, not Point"),
         (
             partial(add, a=1),
-            "@tool belongs on a function with types or on a subclass of BaseTool, not on partial: write a function",
+            "@tool can only decorate a typed function or a subclass of BaseTool, not partial: decorate a function",
         ),
         (
             Doubler(),
-            "@tool belongs on a function with types or on a subclass of BaseTool, not on Doubler: write a function",
+            "@tool can only decorate a typed function or a subclass of BaseTool, not Doubler: decorate a function",
         ),
-        (imported_for_types, "tool 'imported_for_types': its types cannot be read (NameError: name 'Lost' is not"),
-        (odd, "tool 'odd': its types cannot be read (TypeError: "),
+        (
+            imported_for_types,
+            "tool 'imported_for_types': its type annotations cannot be resolved (NameError: name 'Lost' is not",
+        ),
+        (odd, "tool 'odd': its type annotations cannot be resolved (TypeError: "),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused(function: Any, said: str) -> None:
@@ -193,19 +196,19 @@ def test_arguments_that_do_not_fit_are_told_five_at_a_time() -> None:
     with pytest.raises(ToolArgumentError) as caught:
         made.call({"a": "x", "c": 1})
     assert str(caught.value) == (
-        "the arguments of 'add' do not fit: a: Input should be a valid integer, unable to parse string as an integer; "
-        "there is no argument 'c'; known: a, b"
+        "invalid arguments for 'add': a: Input should be a valid integer, unable to parse string as an integer; "
+        "unknown argument 'c'; known: a, b"
     )
     with pytest.raises(ToolArgumentError) as caught:
         made.parse_arguments({f"x{number}": 1 for number in range(9)} | {"a": 1})
-    assert str(caught.value).count("there is no argument") == 5
+    assert str(caught.value).count("unknown argument") == 5
 
     @tool
     def inside(point: Point) -> int:
         """Take a point."""
         return point.x
 
-    with pytest.raises(ToolArgumentError, match=r"do not fit: point\.x: Input should be a valid integer"):
+    with pytest.raises(ToolArgumentError, match=r"invalid arguments for .*: point\.x: Input should be a valid integer"):
         inside.call({"point": {"x": "a", "day": "2026-01-02"}})
     assert inside.call({"point": {"x": 4, "day": "2026-01-02"}}) == 4
 

@@ -23,11 +23,11 @@ from tests.support.agents import seeing
         (Handoff(FnCallAgent(llm=ScriptedModel([]), description="Is one.")), "agent 'FnCallAgent' needs a name and a "),
         (
             Handoff(FnCallAgent(llm=ScriptedModel([]), name="x")),
-            "agent 'x' needs a name and a description for hand-offs",
+            "agent 'x' needs a name and a description for handoffs",
         ),
         (
             Handoff(seeing([], "other"), history="some"),  # type: ignore[arg-type]
-            "history of a hand-off must be 'all', 'question' or a function, not 'some'",
+            "history of a handoff must be 'all', 'question' or a function, got 'some'",
         ),
         (Handoff(seeing([], "other"), tool_name="a b"), "a b"),
     ],
@@ -52,7 +52,7 @@ def test_a_hand_off_has_the_name_that_is_given_to_its_tool() -> None:
 
 def test_a_conversation_is_handed_over_in_a_run_only() -> None:
     desk = FnCallAgent(llm=ScriptedModel([]), handoffs=[seeing([], "other")])
-    with pytest.raises(ToolServiceError, match="in a run of an agent only"):
+    with pytest.raises(ToolServiceError, match="during an agent's run"):
         asyncio.run(desk.function_map["transfer_to_other"].call("{}"))  # type: ignore[arg-type]
 
 

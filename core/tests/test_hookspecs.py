@@ -72,12 +72,24 @@ def _module_of(node: ast.Import | ast.ImportFrom) -> str:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("@marker(wrapper=True)\ndef tools():\n    return (yield)", "wrapper=True, which wraps the answers of other"),
-        ("@marker(hookwrapper=True)\ndef tools():\n    yield", "hookwrapper=True, which wraps the answers of other"),
-        (f"@marker(tryfirst=True)\ndef tools(): return {SPECS}", "tryfirst=True, which asks to be called first"),
-        (f"@marker(trylast=True)\ndef tools(): return {SPECS}", "trylast=True, which asks to be called last"),
-        (f"@hook.tools\nasync def tools(): return {SPECS}", "is async; hooks are plain functions"),
-        (f"@hook.tools\ndef tools(): yield from {SPECS}", "is a generator; hooks return a list"),
+        (
+            "@marker(wrapper=True)\ndef tools():\n    return (yield)",
+            "wrapper=True, which is not supported: the hook would wrap other",
+        ),
+        (
+            "@marker(hookwrapper=True)\ndef tools():\n    yield",
+            "hookwrapper=True, which is not supported: the hook would wrap other",
+        ),
+        (
+            f"@marker(tryfirst=True)\ndef tools(): return {SPECS}",
+            "tryfirst=True, which is not supported: the hook would be called first",
+        ),
+        (
+            f"@marker(trylast=True)\ndef tools(): return {SPECS}",
+            "trylast=True, which is not supported: the hook would be called last",
+        ),
+        (f"@hook.tools\nasync def tools(): return {SPECS}", "is async, but hooks must be plain functions"),
+        (f"@hook.tools\ndef tools(): yield from {SPECS}", "is a generator, but hooks must return a list"),
         (f"@hook.tools\ndef tools(host): return {SPECS}", r"Argument\(s\) \{'host'\} are declared"),
         (f"@hook.tools\ndef tools(*, lang): return {SPECS}", "missing 1 required keyword-only argument: 'lang'"),
         (f"@marker\ndef tolls(): return {SPECS}", "unknown hook 'tolls': did you mean 'tools'"),

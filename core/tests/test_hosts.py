@@ -41,7 +41,7 @@ def test_a_host_may_be_any_object_that_is_one_and_no_class() -> None:
     assert checked_host(other) is other
     assert checked_host(None) is default_host() is default_host()
     for wrong in (5, Other, object()):
-        with pytest.raises(ConfigError, match="host must be a PluginHost or None for the installed plugins"):
+        with pytest.raises(ConfigError, match="host must be a PluginHost, or None to use the installed plugins"):
             checked_host(wrong)  # type: ignore[arg-type]
 
 
@@ -96,5 +96,5 @@ def test_an_object_has_one_name(site: Any) -> None:
     assert host.register(Offers("two")) == "offers@code"
     module = ModuleType("acme.our_tools")
     module.tools = Offers("three").tools  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="is not a valid name for a plugin: use letters, digits, '-' and '_'"):
+    with pytest.raises(ConfigError, match="is not a valid plugin name: use letters, digits, '-' and '_'"):
         host.register(Offers("x"), name="é" * 90)

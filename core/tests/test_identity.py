@@ -89,7 +89,9 @@ def test_a_distribution_as_an_installer_leaves_it_is_proven(site: Any) -> None:
 def test_metadata_that_another_wheel_brought_prove_nothing(carried: Any) -> None:
     host = carried.host(allow=frozenset({"jackfield-openai"}))
     assert "claimed by evil," in host.policy.unproven(only(host))
-    with pytest.raises(PluginBlockedError, match=r"claimed by evil.*does not count as the jackfield-openai"):
+    with pytest.raises(
+        PluginBlockedError, match=r"claimed by evil.*is not accepted as the allowed package jackfield-openai"
+    ):
         says(host)
     assert host.policy.rows() == []
     assert "evil_light" not in sys.modules
@@ -164,7 +166,7 @@ def shared_file(site: Any) -> None:
     ("spoil", "told"),
     [
         (no_record, "has no RECORD"),
-        (other_entry_points, "entry points that differ from those"),
+        (other_entry_points, "entry points that were changed after"),
         (other_source, "was changed after installation: acme_light.py"),
         (shared_file, "shares the file acme_light.py with twin"),
     ],
@@ -179,7 +181,7 @@ def test_what_is_not_proven_may_load_when_it_is_named_and_is_on_no_list(
     assert told in host.policy.unproven(row)
     assert told in " ".join(remarks(row, host))
     assert says(host)
-    with pytest.raises(PluginBlockedError, match="does not count as"):
+    with pytest.raises(PluginBlockedError, match="is not accepted as"):
         site.host(allow=frozenset({"acme", "twin"})).find("tool", "search")
 
 
@@ -281,7 +283,7 @@ def test_a_distribution_without_a_record_reaches_no_file_of_another(site: Any) -
     site.add("acme", {"tool.own": "acme_light"}, modules={"acme_light": tool("acme")})
     site.add("evil", {"tool.search": "acme_light"})
     (site.metadata("evil") / "RECORD").unlink()
-    with pytest.raises(BrokenPluginError, match="acme_light, which is one of the files of acme"):
+    with pytest.raises(BrokenPluginError, match="acme_light, which belongs to acme"):
         says(site.host())
 
 

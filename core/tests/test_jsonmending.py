@@ -72,7 +72,7 @@ def test_common_slips_are_mended(text: str, value: Any) -> None:
 
 @pytest.mark.parametrize("text", ["", "hello", "just some words {with braces}", "```\n```", "```", "'a'", "tool.x = 3"])
 def test_what_means_to_be_no_json_is_not_made_into_some(text: str) -> None:
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="not valid JSON"):
         loads_lenient(text)
 
 
@@ -80,14 +80,14 @@ def test_what_means_to_be_no_json_is_not_made_into_some(text: str) -> None:
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_what_is_nested_too_deeply_and_has_a_slip_is_a_value_error(opening: str, depth: int) -> None:
     closing = "]" if opening == "[" else "}"
-    with pytest.raises(ValueError, match="nested too deeply" if depth > 10_000 else "nested|not JSON"):
+    with pytest.raises(ValueError, match="nested too deeply" if depth > 10_000 else "nested|not valid JSON"):
         loads_lenient(opening * depth + "1," + closing * depth)
     assert dumps(loads_lenient(opening * MAX_DEPTH + "1," + closing * MAX_DEPTH))
 
 
 def test_a_text_too_long_to_mend_is_a_value_error() -> None:
     assert loads_lenient("[" + "1," * 100 + "]") == [1] * 100
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="not valid JSON"):
         loads_lenient("[" + "1," * MAX_REPAIR_CHARS + "]")
 
 
@@ -147,7 +147,7 @@ def test_the_expressions_of_mending_come_to_the_end_of_a_long_text(piece: str) -
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan", "inf"])
 def test_only_what_json_calls_a_number_is_one(number: str) -> None:
     for text in (f'{{"a": {number}}}', f"{{'a': {number},}}", number):
-        with pytest.raises(ValueError, match="not JSON"):
+        with pytest.raises(ValueError, match="not valid JSON"):
             loads_lenient(text)
 
 
@@ -163,7 +163,7 @@ def test_only_what_json_calls_a_number_is_one(number: str) -> None:
     ],
 )
 def test_a_second_value_never_takes_the_place_of_the_first(text: str) -> None:
-    with pytest.raises(ValueError, match=r"not JSON.*more than one value"):
+    with pytest.raises(ValueError, match=r"not valid JSON.*more than one value"):
         loads_lenient(text)
 
 
@@ -186,5 +186,5 @@ def test_a_second_value_never_takes_the_place_of_the_first(text: str) -> None:
     ],
 )
 def test_nothing_is_guessed(text: str) -> None:
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="not valid JSON"):
         loads_lenient(text)

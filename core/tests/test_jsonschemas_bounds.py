@@ -116,7 +116,7 @@ def test_a_schema_that_is_large_or_not_of_plain_values_is_not_kept(checks: list[
 def test_what_is_nested_too_deeply_to_be_checked_does_not_fit() -> None:
     checker = SchemaChecker({"properties": {"a": {"$ref": "#"}}})
     assert checker.misfits(_nested(100)) == []
-    assert checker.misfits(_nested(5000)) == ["the value or its schema is nested too deeply to be checked"]
+    assert checker.misfits(_nested(5000)) == ["the value or its schema is nested too deeply to be validated"]
 
 
 def _nested(depth: int) -> Any:
@@ -190,7 +190,7 @@ _TWICE = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}", "$dynamicRef": f"#/$defs/d{n + 
 )
 def test_a_schema_cannot_multiply_the_work(checker: SchemaChecker, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonschemas, "_FREE_STEPS", 5000)
-    with pytest.raises(UncheckableError, match="too many steps"):
+    with pytest.raises(UncheckableError, match="too complex"):
         checker.misfits(value)
 
 
@@ -362,14 +362,16 @@ def test_a_schema_may_be_nested_a_hundred_levels_deep(levels: int) -> None:
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}
     fault = fault_of_schema(schema)
-    assert fault == ("" if levels < 50 else "nested more than 100 levels deep: split it with $defs and $ref")
+    assert fault == (
+        "" if levels < 50 else "nested more than 100 levels deep: use $defs and $ref to flatten the schema"
+    )
     while schema:  # freed level by level
         schema = schema.pop("properties", {}).pop("a", {})
 
 
 def test_a_schema_that_refers_to_itself_only_ends_in_a_misfit() -> None:
     checker = _object(properties={"a": {"$ref": "#/properties/a"}})
-    assert checker.misfits({"a": 1}) == ["the value or its schema is nested too deeply to be checked"]
+    assert checker.misfits({"a": 1}) == ["the value or its schema is nested too deeply to be validated"]
 
 
 @pytest.mark.parametrize("reference", ["http://[", "#nowhere", "other.json", "#/$defs/%zz"])
@@ -380,7 +382,7 @@ def test_a_reference_that_leads_nowhere_is_an_error_of_ours(reference: str) -> N
 
 def test_a_number_too_large_to_divide_does_not_fit() -> None:
     checker = _object(properties={"a": {"multipleOf": 0.1}})
-    assert checker.misfits({"a": 10**4000}) == ["a number is too large to be checked"]
+    assert checker.misfits({"a": 10**4000}) == ["a number is too large to be validated"]
 
 
 def test_large_numbers_with_equal_hashes_are_told_apart_in_few_steps() -> None:

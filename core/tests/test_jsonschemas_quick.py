@@ -121,7 +121,7 @@ def test_a_large_value_that_fits_takes_no_step_of_the_library(monkeypatch: pytes
 
 def test_a_pattern_takes_its_steps_from_the_same_bound() -> None:
     checker = SchemaChecker({"items": {"type": "string", "pattern": "(a?b?){500}$"}})
-    with pytest.raises(jsonschemas.UncheckableError, match="too many steps"):
+    with pytest.raises(jsonschemas.UncheckableError, match="too complex"):
         checker.misfits(["a" * 10_000] * 10_000)
 
 

@@ -45,7 +45,7 @@ TEXTS = {
     ),
     "raises an error whose text raises": (
         "class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd",
-        f"{FAILED} (Odd: (it has no text)). {UPGRADE}",
+        f"{FAILED} (Odd: (no message)). {UPGRADE}",
     ),
     "exits": ("raise SystemExit(3)", f"{FAILED} (SystemExit: 3). {UPGRADE}"),
     "needs a package": (
@@ -59,13 +59,13 @@ TEXTS = {
     ),
     "offers other names": (
         light("y", "z" * 100),
-        f"bad-one declares tool.x, but its module bad_light does not offer it (it offers: y, {'z' * 80}); "
-        "report this to its authors, or: pip uninstall bad-one",
+        f"bad-one declares tool.x, but its module bad_light does not provide tool.x (provided: y, {'z' * 80}); "
+        "report this to its authors, or run: pip uninstall bad-one",
     ),
     "offers nothing": (
         light(),
-        "bad-one declares tool.x, but its module bad_light does not offer it (it offers: none); report this to its "
-        "authors, or: pip uninstall bad-one",
+        "bad-one declares tool.x, but its module bad_light does not provide tool.x (provided: none); report this to "
+        "its authors, or run: pip uninstall bad-one",
     ),
     "offers a name twice": (
         light("x", "x"),
@@ -75,9 +75,9 @@ TEXTS = {
         "from jackfield.plugins import hook\n@hook.tools\ndef tools(): raise KeyError('x')",
         f"bad-one is broken, its hook for tools failed (KeyError: 'x'). {UPGRADE}",
     ),
-    "describes it wrongly": (
+    "describes it incorrectly": (
         light("x", target="no target"),
-        "bad-one describes tool.x wrongly: 'target' must be 'module:name', not 'no target'",
+        "bad-one describes tool.x incorrectly: 'target' must be 'module:name', got 'no target'",
     ),
 }
 
@@ -115,8 +115,8 @@ def test_a_module_that_another_distribution_lacks_is_told_with_both_versions(sit
     with pytest.raises(BrokenPluginError) as caught:
         site.host().spec("tool", "x", ToolSpec)
     assert str(caught.value) == (
-        "mill is broken, mill cannot be imported: mill 3.0 uses wool.gone, which wool 0.2.1 does not have. Everything "
-        "else works without mill; to fix it: pip install 'wool>=0.1,<0.2'"
+        "mill is broken, mill cannot be imported: mill 3.0 uses wool.gone, which wool 0.2.1 does not provide. To fix "
+        "it, run: pip install 'wool>=0.1,<0.2'. Everything else works without mill"
     )
 
 

@@ -57,8 +57,8 @@ def test_a_local_file_is_a_python_file_inside_its_folder(tmp_path: Path) -> None
         "a-txt@project", "x@project",
     ]  # fmt: skip
     assert [file.fault.partition(":")[0].partition(" (")[0] for file in files] == [
-        "", "", "is larger than 1 MiB", f"is outside of {folder}, where a local file must be",
-        "is a link or reached through one, which local files must not be", "cannot be read", "is not a Python file",
+        "", "", "is larger than 1 MiB", f"is outside {folder}, the only folder allowed for local files",
+        "is or passes through a symbolic link, which local files must not", "cannot be read", "is not a Python file",
         "is not a Python file",
     ]  # fmt: skip
     assert [bool(file.content) for file in files] == [True, True, *[False] * 6]
@@ -82,7 +82,7 @@ def test_a_file_beside_the_folder_is_outside_of_it_even_if_its_path_begins_alike
     (tmp_path / "project-of-others").mkdir()
     (tmp_path / "project-of-others/a.py").write_text("")
     (file,) = local_files(tmp_path / "project", ["../project-of-others/a.py"], "project")
-    assert file.fault.startswith("is outside of ")
+    assert file.fault.startswith("is outside ")
     assert file.content == ""
 
 
@@ -93,7 +93,7 @@ def test_a_folder_may_be_reached_through_a_link_and_its_files_may_not(tmp_path: 
     (tmp_path / "real/below").symlink_to("sub")
     inside, below = local_files(tmp_path / "link", ["sub/a.py", "below/a.py"], "user")
     assert (inside.fault, inside.path) == ("", str(tmp_path / "real/sub/a.py"))
-    assert below.fault.startswith("is a link or reached through one")
+    assert below.fault.startswith("is or passes through a symbolic link")
 
 
 @pytest.mark.parametrize("has_writer", [False, True])
@@ -103,7 +103,7 @@ def test_a_pipe_is_no_local_file_and_nothing_waits_for_it(tmp_path: Path, has_wr
     writer = os.open(tmp_path / "pipe.py", os.O_RDWR) if has_writer else None
     try:
         for file in local_files(tmp_path, ["pipe.py", "folder.py"], "project"):
-            assert file.fault == f"is a folder, a pipe or a device, not a file: {file.path}"
+            assert file.fault == f"is not a regular file: {file.path}"
             assert file.content == ""
     finally:
         if writer is not None:

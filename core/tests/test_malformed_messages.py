@@ -138,7 +138,7 @@ def test_anything_is_taken_or_refused_by_an_error_of_ours(name: str) -> None:
         (lambda: Message("user", 5), "'content' of a Message is not valid"),
         (lambda: Message("user", [{"text": "a"}, {"text": "a", "image": "b"}]), "'content.1' of a Message"),
         (lambda: Message("user", "x", nam="y"), "'nam' of a Message is not valid: .*its fields are role, content"),
-        (ContentItem, "needs one of text, image, file, audio, video"),
+        (ContentItem, "must set one of text, image, file, audio, video"),
         (lambda: ContentItem(text=1), "'text' of a ContentItem is not valid"),
         (lambda: FunctionCall("f"), "'arguments' of a FunctionCall is not valid: Field required"),
         (
@@ -146,10 +146,10 @@ def test_anything_is_taken_or_refused_by_an_error_of_ours(name: str) -> None:
             "message 2 of 2: ",
         ),
         (lambda: as_messages(5), "not int"),
-        (lambda: as_messages([{"role": "assistant", "tool_calls": 5}]), "'tool_calls' is a list of calls, not int"),
+        (lambda: as_messages([{"role": "assistant", "tool_calls": 5}]), "'tool_calls' must be a list, not int"),
         (
             lambda: as_messages([{"role": "tool", "tool_call_id": {}, "content": [1.5], "name": 2.5}]),
-            "'name' is a text",
+            "'name' must be a string",
         ),
     ],
 )
@@ -184,7 +184,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "the role of OpenAI": (
         lambda: Message("tool", "x"),
         "'role' of a Message is not valid: 'tool' is not a valid role: use one of system, user, assistant, function; "
-        "the result of a tool is 'function' here",
+        "for tool results, use 'function'",
     ),
     "a role that is no text": (
         lambda: Message(5, "x"),  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a result without a name": (
         lambda: Message("function", "x"),
-        "a Message is not valid: a function message needs `name`, the tool whose result it is",
+        "a Message is not valid: a function message needs `name`, the name of the tool that returned the result",
     ),
     "a content": (
         lambda: Message("user", 5),  # type: ignore[arg-type]
@@ -214,12 +214,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a dict with another key": (
         lambda: as_message({"role": "user", "content": "x", "nam": 1}),
-        "a message has no key 'nam'; did you mean 'name'? Put your own data into 'extra'",
+        "a message has no key 'nam'; did you mean 'name'? Put custom data in 'extra'",
     ),
     "a dict with a key that is no text": (
         lambda: as_message({"role": "user", 5: 1}),  # type: ignore[dict-item]
-        f"a message has no key of type int; known: {', '.join(sorted(FIELDS.split(', ')))}. Put your own data into "
-        f"'extra'",
+        f"a message has no key of type int; known: {', '.join(sorted(FIELDS.split(', ')))}. Put custom data in 'extra'",
     ),
     "a dict without a role": (
         lambda: as_message({"content": "x"}),
@@ -227,31 +226,31 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a question without content": (
         lambda: as_message({"role": "user"}),
-        "a user message needs 'content', a text or a list of items",
+        "a user message needs 'content', a string or a list of items",
     ),
     "no message": (
         lambda: as_message(5),  # type: ignore[arg-type]
-        "a message is a Message or a dict with 'role' and 'content', not int",
+        "a message must be a Message or a dict with 'role' and 'content', not int",
     ),
     "no messages": (
         lambda: as_messages(5),  # type: ignore[arg-type]
-        "messages are a text, a message, or a list of messages, not int: pass them",
+        "messages must be a string, a message or a list of messages, not int",
     ),
     "bytes": (
         lambda: as_messages(b"x"),  # type: ignore[arg-type]
-        "messages are a text, a message, or a list of messages, not bytes: pass them",
+        "messages must be a string, a message or a list of messages, not bytes",
     ),
     "one of two": (
         lambda: as_messages([{"role": "user", "content": "x"}, {"role": "user"}]),
-        "message 2 of 2: a user message needs 'content', a text or a list of items",
+        "message 2 of 2: a user message needs 'content', a string or a list of items",
     ),
     "one of one": (
         lambda: as_messages([{"role": "user"}]),
-        "a user message needs 'content', a text or a list of items",
+        "a user message needs 'content', a string or a list of items",
     ),
     "an empty text": (
         lambda: as_messages(" \n"),
-        "the question is empty: write a text, or pass [] to continue a history",
+        "the question is empty: pass some text, or pass [] to continue a history",
     ),
 }
 
@@ -282,7 +281,7 @@ def test_a_refused_assignment_says_which_field_cannot_be_set(name: str, value: A
 
 def test_arguments_that_are_no_json_have_a_cause_and_others_have_none() -> None:
     assert read_arguments("f", " ") == read_arguments("f", {}) == {}
-    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be one JSON object: ") as caught:
+    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be a single JSON object: ") as caught:
         read_arguments("f", "hello")
     assert caught.value.__cause__ is not None
     with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be a JSON object, not list") as caught:

@@ -79,13 +79,13 @@ def test_a_file_of_the_largest_size_is_read_and_a_larger_one_is_not(tmp_path: Pa
     assert address_of(str(tmp_path / "a.png"), "image") == media.data_uri
     with pytest.raises(UnsupportedInputError) as caught:
         read_media(tmp_path / "a.png", "image", max_bytes=15)
-    assert str(caught.value) == "the image 'a.png' is larger than 15 bytes: make it smaller, or give its URL"
+    assert str(caught.value) == "the image 'a.png' is larger than 15 bytes: reduce its size, or pass its URL"
     assert read_file(tmp_path / "a.png", max_bytes=16) == PNG
     with pytest.raises(UnsupportedInputError) as caught:
         read_media(tmp_path / "a.png", "audio")
-    assert str(caught.value) == "the file 'a.png' is image/png, but should be sound: convert it, or leave it out"
+    assert str(caught.value) == "expected sound, but the file 'a.png' is image/png: convert or remove the file"
     (tmp_path / "b.mp3").write_text("hello")
-    with pytest.raises(UnsupportedInputError, match=r"the file 'b\.mp3' is of an unknown type, but should be sound"):
+    with pytest.raises(UnsupportedInputError, match=r"expected sound, but the file 'b\.mp3' is of an unknown type"):
         read_media(tmp_path / "b.mp3", "audio")
     (tmp_path / "c.mp3").write_bytes(b"\0\1\2")
     assert read_media(tmp_path / "c.mp3", "audio").media_type == "audio/mpeg"
@@ -95,9 +95,9 @@ def test_a_file_of_the_largest_size_is_read_and_a_larger_one_is_not(tmp_path: Pa
 
 def test_a_file_that_is_not_there_says_why(tmp_path: Path) -> None:
     for path, reason in (
-        (tmp_path / "gone.png", "the image 'gone.png' cannot be read: No such file or directory; give a URL or a path"),
-        (Path("a\0b"), "cannot be read: ValueError; give a URL or a path"),
-        (tmp_path, "cannot be read: it is a folder, and only the agent kind 'assistant' reads those; give a URL or"),
+        (tmp_path / "gone.png", "cannot read the image 'gone.png': No such file or directory; pass a URL or the path"),
+        (Path("a\0b"), "cannot read the image 'a\\x00b': ValueError; pass a URL or the path"),
+        (tmp_path, "folders can only be read by agent kind 'assistant'; pass a URL or"),
     ):
         with pytest.raises(MissingFileError) as caught:
             read_media(path, "image")
@@ -132,5 +132,7 @@ def test_a_note_names_the_kind_and_the_last_part() -> None:
 def test_an_address_elsewhere_stays(address: str) -> None:
     assert address_of(address, "image") == address
     if address[:4].lower() == "data":
-        with pytest.raises(UnsupportedInputError, match="is not sound: write data:audio/…;base64,…"):
+        with pytest.raises(
+            UnsupportedInputError, match=r"expected sound, got a data: URI starting with .*: use data:audio/…;base64,…"
+        ):
             address_of(address, "audio")

@@ -81,7 +81,7 @@ def test_a_name_that_another_distribution_lacks_is_reported(fail: Callable[..., 
     explained = explain_error(error)
     assert isinstance(explained, BrokenPluginError)
     assert explained.__cause__ is error
-    assert str(explained) == f"{misfit}. Fix it: pip install 'wool>=0.1,<0.2'"
+    assert str(explained) == f"{misfit}. To fix it, run: pip install 'wool>=0.1,<0.2'"
 
 
 @pytest.mark.parametrize("function", IGNORED)

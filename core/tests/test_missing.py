@@ -125,7 +125,7 @@ def test_an_unknown_name_is_told_first_and_then_what_can_be_installed(site: Fake
         FnCallAgent(["code_interpretr", "web_search"], ScriptedModel([]), host=site.host())
     assert str(caught.value).startswith("no tool 'code_interpretr' is installed")
     assert str(caught.value).endswith(
-        ". It also needs tool 'web_search', not installed: pip install jackfield-web-search"
+        ". The agent also needs tool 'web_search', not installed: pip install jackfield-web-search"
     )
 
 

@@ -136,7 +136,7 @@ def test_the_call_of_an_async_tool_says_that_it_must_be_awaited() -> None:
     assert asyncio.run(made.call("a")) == "asked a"  # type: ignore[arg-type]
     call: Any = made.call("b")
     assert repr(call) == (
-        "<the call of 'look' has not been made: write `await tool.call(...)`, or without an event loop "
+        "<tool 'look' has not been called yet: use `await tool.call(...)`, or outside an event loop "
         "`jackfield.sync.run(tool.call(...))`>"
     )
     call.send(None)

@@ -91,7 +91,7 @@ def test_one_that_fails_is_silenced_at_the_third_time_and_costs_the_run_and_the_
     assert len(fails.seen) == 3
     faults = [record for record in caplog.records if record.name == "jackfield.observers"]
     assert [record.levelno for record in faults] == [logging.ERROR] * 3
-    assert "gets no more events" in faults[-1].getMessage()
+    assert "will receive no more events" in faults[-1].getMessage()
 
 
 def test_runs_at_the_same_time_are_told_apart_by_their_id() -> None:

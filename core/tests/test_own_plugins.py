@@ -144,13 +144,13 @@ class Unhashable(Offers):
 @pytest.mark.parametrize(
     ("plugin", "name", "reason"),
     [
-        (object(), "", "has no hooks"),
-        (Offers(), "", "offer nothing"),
-        (Offers("a b"), "", "describes .* wrongly"),
+        (object(), "", "defines no hooks"),
+        (Offers(), "", "hooks provide nothing"),
+        (Offers("a b"), "", "describes .* incorrectly"),
         (Offers("x", "x"), "", "2 times"),
-        (Offers("x"), "a/b", "is not a valid name"),
-        (Offers("x"), "a@b", "is not a valid name"),
-        (Unhashable("x"), "", "has no hash"),
+        (Offers("x"), "a/b", "is not a valid plugin name"),
+        (Offers("x"), "a@b", "is not a valid plugin name"),
+        (Unhashable("x"), "", "objects are not hashable"),
         (module_of("from jackfield.plugins import hook\n@hook.tools\ndef f(): 1 / 0", "bad"), "", "division by zero"),
         (module_of("from jackfield.plugins import hook\n@hook.tools\nasync def f(): ...", "bad"), "", "is async"),
     ],
@@ -226,7 +226,7 @@ def test_a_host_with_a_registered_module_can_be_pickled_and_one_with_an_object_s
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(run_shout, (host,)) == "HEY"
     host.register(Offers("one"))
-    with pytest.raises(ConfigError, match=r"offers@code cannot be pickled.*register it again"):
+    with pytest.raises(ConfigError, match=r"offers@code cannot be pickled.*register the object again"):
         pickle.dumps(host)
 
 
@@ -311,13 +311,13 @@ def test_a_name_of_a_local_file_and_of_a_plugin_is_ambiguous(site: Any, project:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("../outside.py", "is outside of"),
-        ("/etc/passwd.py", "is outside of"),
-        ("sub/../../outside.py", "is outside of"),
-        ("link.py", "is a link"),
-        ("linked/tools.py", "is a link or reached through one"),
+        ("../outside.py", "is outside "),
+        ("/etc/passwd.py", "is outside "),
+        ("sub/../../outside.py", "is outside "),
+        ("link.py", "is or passes through a symbolic link"),
+        ("linked/tools.py", "is or passes through a symbolic link"),
         ("missing.py", "cannot be read"),
-        ("folder.py", "is a folder, a pipe or a device"),
+        ("folder.py", "is not a regular file"),
         ("tools.txt", "is not a Python file"),
         ("large.py", "is larger than 1 MiB"),
     ],
@@ -383,7 +383,7 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
         done = command_line("plugins", *words)
         assert done.returncode == 0, done.stderr
         assert "my-tools@project" in done.stdout
-    assert "asked whenever a name is looked up" in command_line("plugins", "list").stdout
+    assert "searched on every name lookup" in command_line("plugins", "list").stdout
     assert not marker.exists()
     done = command_line("plugins", "info", "my-tools@project")
     assert "offers: tool.shout" in done.stdout
@@ -401,14 +401,14 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
 
 def test_the_command_line_enables_a_source_and_says_so(site: Any, command_line: Any) -> None:
     marker = add_source(site, "acme", "read")
-    assert "asked only by its address" in command_line("plugins", "list").stdout
+    assert "searched only by full address" in command_line("plugins", "list").stdout
     for words in (("enable", "tool.acme/*"), ("why", "acme"), ("doctor", "acme")):
         done = command_line("plugins", *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
-    assert "enabled: asked if no other plugin has the name" in command_line("plugins", "list").stdout
+    assert "enabled: searched if no other plugin has the name" in command_line("plugins", "list").stdout
     assert not marker.exists()
     assert command_line("plugins", "disable", "tool.acme/*").returncode == 0
-    assert "asked only by its address" in command_line("plugins", "list").stdout
+    assert "searched only by full address" in command_line("plugins", "list").stdout
 
 
 # --- sources ---
@@ -437,7 +437,7 @@ def test_a_source_is_asked_when_its_address_is_written(site: Any) -> None:
     host = site.host()
     assert [row.id for row in host.catalog.rows] == ["tool.*"]
     assert (host.policy.rows("tool"), host.names("tool"), host.specs("tool", ToolSpec)) == ([], [], [])
-    with pytest.raises(PluginNotFoundError, match=r"tool\.acme/\* was not asked: .* enable 'tool\.acme/\*'"):
+    with pytest.raises(PluginNotFoundError, match=r"tool\.acme/\* was not searched: .* enable 'tool\.acme/\*'"):
         host.find("tool", "read")
     assert not marker.exists()
     assert host.spec("tool", "acme/read", ToolSpec).description == "Of acme."

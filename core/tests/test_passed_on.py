@@ -158,7 +158,7 @@ def test_an_agent_that_handed_the_conversation_over_is_not_asked_below_it() -> N
     object.__setattr__(other.function_map["desk"], "agent", first)
     result = first.ask("Go.")
     assert result.text == "Then I do it."
-    assert any("already at work on this" in text for text in results_in(result.messages))
+    assert any("already working on this" in text for text in results_in(result.messages))
     assert len(first.runs) == 1
 
 

@@ -30,7 +30,7 @@ def test_an_absent_name_is_told_all_that_may_explain_it(site: Any) -> None:
         site.host(enabled=("tool.gone/*",)).find("tool", "reed")
     assert caught.value.component == "tool.reed"
     assert str(caught.value) == (
-        "no tool 'reed' is installed; known: nothing. bad names the object 'Tool' for tool.reed, but must name a "
-        "module: tool.reed = bad. tool.acme/* was not asked: write its full address, or enable 'tool.acme/*'. "
-        "'tool.gone/*' is enabled, but not installed"
+        "no tool 'reed' is installed; known: nothing. bad specifies the object 'Tool' for tool.reed, but must "
+        "specify a module: tool.reed = bad. tool.acme/* was not searched: use the component's full address, or enable "
+        "'tool.acme/*'. 'tool.gone/*' is enabled, but not installed"
     )

@@ -46,8 +46,8 @@ def test_what_is_allowed_but_not_proven_is_told_how_to_prove_itself(site: Any) -
     with pytest.raises(PluginBlockedError) as caught:
         host.find("tool", "x")
     assert str(caught.value) == (
-        "tool 'acme/x' has no RECORD, so nothing proves who it belongs to, so it does not count as the acme that is "
-        "allowed (config.toml): pip install --force-reinstall acme"
+        "tool 'acme/x' has no RECORD, so its owner cannot be verified, so it is not accepted as the allowed package "
+        "acme (config.toml): pip install --force-reinstall acme"
     )
 
 
@@ -68,7 +68,7 @@ _UNMATCHED = "matches no installed plugin; "
         ("tool.acme-shell/run", f"{_UNMATCHED}did you mean 'tool.run'?"),
         ("tool.ran", f"{_UNMATCHED}did you mean 'tool.run'?"),
         ("acme-shell/any", f"{_UNMATCHED}did you mean 'acme-shell/run' or 'acme-shell'?"),
-        ("zzz", f"{_UNMATCHED}see jackfield plugins list"),
+        ("zzz", f"{_UNMATCHED}to list them, run: jackfield plugins list"),
     ],
 )
 def test_a_name_to_block_that_matches_nothing_is_reported_with_close_names(site: Any, name: str, reason: str) -> None:
@@ -92,7 +92,7 @@ def test_an_unknown_kind_is_told_what_is_close(site: Any, kind: str, said: str) 
 
 
 UNCHOSEN = (
-    "is not used unless it is named, because acme is not one of our packages; to use it: jackfield plugins enable"
+    "is only used if named explicitly, because acme is a third-party package; to use it, run: jackfield plugins enable"
 )
 
 

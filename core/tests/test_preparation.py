@@ -42,7 +42,7 @@ def test_progress_comes_in_its_order_from_the_task_and_from_threads() -> None:
 
     async def run() -> tuple[list[PreparationProgress], str]:
         preparation = Preparation(work, unguarded)
-        with pytest.raises(RuntimeError, match="iterate over its events"):
+        with pytest.raises(RuntimeError, match="iterate over all its events"):
             _ = preparation.result
         return await progress_of(preparation), preparation.result
 

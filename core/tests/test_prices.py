@@ -105,7 +105,7 @@ def test_a_tier_is_for_the_whole_call_and_the_last_may_be_open() -> None:
     assert row.cost(Usage(prompt_tokens=201)) is None
     last = _tier(input=9, output=9)
     assert _row(input=None, output=None, tiers=(*tiers, last)).rates(10**9) == last
-    with pytest.raises(ValidationError, match="from the shortest"):
+    with pytest.raises(ValidationError, match="ordered by prompt length, shortest"):
         _row(input=None, output=None, tiers=(last, *tiers))
 
 
@@ -216,14 +216,14 @@ def test_each_part_of_a_usage_has_its_price() -> None:
     [
         ({"input": None}, "a row needs `input` and `output`, or `tiers`"),
         ({"output": None}, "a row needs `input` and `output`, or `tiers`"),
-        ({"tiers": [{"input": 1, "output": 2}]}, "put the prices either in the row or in its tiers, not in both"),
+        ({"tiers": [{"input": 1, "output": 2}]}, "specify prices either in the row or in its tiers, not in both"),
         (
             {
                 "input": None,
                 "output": None,
                 "tiers": [{"input": 1, "output": 2}, {"input": 1, "output": 2, "up_to": 5}],
             },
-            "tiers must go from the shortest prompt to the longest, each with its own `up_to`",
+            "tiers must be ordered by prompt length, shortest first, each with a different `up_to`",
         ),
         ({"currency": "usd"}, "currency"),
         ({"models": []}, "models"),

@@ -54,9 +54,9 @@ def test_a_circle_is_an_error_that_shows_it() -> None:
 
 
 def test_two_of_one_name_and_an_unknown_phase_are_errors() -> None:
-    with pytest.raises(ConfigError, match="two processors are named 'a'"):
+    with pytest.raises(ConfigError, match="two processors in the chain are named 'a'"):
         in_order([named("a"), named("a", "output")])
-    with pytest.raises(ConfigError, match="'a': there is no phase 'middle'; use input, context"):
+    with pytest.raises(ConfigError, match="'a': unknown phase 'middle'; use input, context"):
         in_order([named("a", "middle")])
 
 
@@ -123,9 +123,9 @@ def test_processors_are_in_the_order_of_phases_wishes_and_the_list(processors: A
 @pytest.mark.parametrize(
     ("processors", "said"),
     [
-        ([("a",), ("a",)], "two processors are named 'a' in one chain: leave one out"),
-        ([("a", "middle")], "processor 'a': there is no phase 'middle'; use input, context, format, transport, output"),
-        ([("a", "context", ("b",)), ("b", "context", ("a",))], "the order of processors is circular: "),
+        ([("a",), ("a",)], "two processors in the chain are named 'a': remove one of them"),
+        ([("a", "middle")], "processor 'a': unknown phase 'middle'; use input, context, format, transport, output"),
+        ([("a", "context", ("b",)), ("b", "context", ("a",))], "the processor order is circular: "),
     ],
 )
 def test_an_order_that_cannot_be_is_refused(processors: Any, said: str) -> None:

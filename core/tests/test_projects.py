@@ -293,7 +293,7 @@ def test_a_file_of_4_mib_is_read(place: Place) -> None:
     path.write_bytes(text.ljust(4 << 20, b"x"))
     assert place.load().safe
     path.write_bytes(text.ljust((4 << 20) + 1, b"x"))
-    with pytest.raises(ConfigError, match="is larger than 4 MiB"):
+    with pytest.raises(ConfigError, match="exceeds the 4 MiB limit"):
         place.load()
 
 
@@ -346,7 +346,7 @@ def test_any_change_takes_the_yes_back_and_says_so(place: Place, after: str) -> 
     assert settings.enabled == ()
     assert settings.options == {}
     assert settings.project is not None
-    assert "changed since you agreed" in settings.project.remark
+    assert "changed after you trusted" in settings.project.remark
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_a_program_is_told_once_in_its_log(
         for _ in range(3):
             PluginHost()
     (record,) = caplog.records
-    assert "enabled, settings, prefer, order of" in record.getMessage()
+    assert "ignored enabled, settings, prefer, order in" in record.getMessage()
     assert "jackfield trust" in record.getMessage()
     place.write(ASKS.replace("judge", "guard"))
     with caplog.at_level(logging.WARNING, "jackfield"):
@@ -495,7 +495,7 @@ def test_every_command_that_looks_at_plugins_says_in_one_line_what_does_not_coun
         done = asking(*words)
         lines = [line for line in done.stderr.splitlines() if "ignored" in line]
         assert len(lines) == 1, (words, done.stderr)
-        assert lines[0].startswith("jackfield: enabled, settings, prefer, order of ")
+        assert lines[0].startswith("jackfield: ignored enabled, settings, prefer, order in ")
     assert "ignored" in asking("plugins", "doctor").stdout
     assert "ignored" in asking("plugins", "why", "judge").stdout
 
@@ -546,7 +546,7 @@ def test_a_script_agrees_with_a_flag_and_only_to_what_was_there(asking: Any) -> 
     file = asking.folder / "pyproject.toml"
     file.write_text(file.read_text().replace("~", "elsewhere"))
     assert asking("trust", "--show").returncode == 1
-    assert "changed since you agreed" in asking("plugins", "list").stderr
+    assert "changed after you trusted" in asking("plugins", "list").stderr
 
 
 def test_a_project_that_only_narrows_needs_no_yes(asking: Any) -> None:

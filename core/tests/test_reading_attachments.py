@@ -105,7 +105,7 @@ def test_an_unreadable_file_is_refused_or_named_with_a_warning(files: Any, answe
         return
     items, warnings = read(request, refuse)
     assert items[0] == "[file: b.zip]"
-    assert warnings == ["only its name was sent: no parser for b.zip"]
+    assert warnings == ["only the file's name was sent: no parser for b.zip"]
     assert read(request, refuse, keep_unread=True)[0][0] == BINARY
 
 
@@ -116,12 +116,12 @@ def test_a_missing_file_is_refused_until_its_question_was_answered(files: Any, t
         read(request_of(asks(gone), files=files))
     items, warnings = read(request_of(asks(gone), Message("assistant", "Hm."), Message("user", "Well?"), files=files))
     assert items[0] == "[file: gone.txt]"
-    assert warnings[0].startswith("only its name was sent: the file 'gone.txt' cannot be read: No such file")
+    assert warnings[0].startswith("only the file's name was sent: cannot read the file 'gone.txt': No such file")
 
 
 def test_a_parser_that_fails_for_a_text_leaves_the_text() -> None:
     assert read(request_of(asks(DATA)), refuse) == ([shown("d.ipynb", "1,2")], [])
-    with pytest.raises(UnsupportedInputError, match=r"b\.zip has no text that can be read: if it has scanned"):
+    with pytest.raises(UnsupportedInputError, match=r"b\.zip contains no readable text: if its pages are scanned"):
         read(request_of(asks(BINARY)), blank)
 
 
@@ -133,7 +133,7 @@ def test_a_long_text_is_named_where_a_tool_can_open_it() -> None:
 
     assert read(request_of(asks(of(_SHORT_CHARS)), files="read_short"))[1] == []
     assert read(request_of(asks(of(_SHORT_CHARS + 1)), files="read_short"))[1] == [
-        f"only its name was sent: c.txt has {_SHORT_CHARS + 1:,} characters, and a tool can open it"
+        f"only the file's name was sent: c.txt is {_SHORT_CHARS + 1:,} characters long, and a tool can open the file"
     ]
     assert read(request_of(asks(of(_SHORT_CHARS + 1)), files="read_if_possible"))[1] == []
 
@@ -158,7 +158,7 @@ def test_a_file_that_alone_is_longer_than_the_context_is_refused(config: Any, fa
     if limit is None:
         assert read(request(11))[1] == []
         return
-    with pytest.raises(ContextLengthError, match=r"c\.txt is too long: it has at least 11 tokens, and the model takes"):
+    with pytest.raises(ContextLengthError, match=r"c\.txt is too long: at least 11 tokens, but the model limit is"):
         read(request(11))
     assert read(request(11, Message("assistant", "Hm."), Message("user", "Well?")))[1] == []
 
@@ -182,7 +182,7 @@ def events_of(request: ChatRequest, parser: Any = parse, **options: Any) -> tupl
 def test_the_reading_of_a_new_question_is_reported_and_its_warnings_once() -> None:
     request = request_of(asks(TEXT, BINARY), files="read_if_possible")
     events, [sent] = events_of(request, refuse)
-    warning = "only its name was sent: no parser for b.zip"
+    warning = "only the file's name was sent: no parser for b.zip"
     assert events[0] == PreparationProgress("reading attached files", 0, 2)
     assert isinstance(events[1], PluginEvent)
     assert events[1].data == {"warnings": [warning], "note": warning}
@@ -250,7 +250,7 @@ def test_a_data_uri_is_a_file_with_a_name() -> None:
     assert decode_uri(TEXT) == AttachedFile("c.txt", "", b"hello")
     assert decode_uri("data:text/plain;base64,aGVs\n bG8=") == AttachedFile("file.txt", "", b"hello")
     assert decode_uri("data:,a%20b") == AttachedFile("file", "", b"a b")
-    with pytest.raises(UnsupportedInputError, match=r"not valid base64 \(.*\): write data:text/plain;base64,…"):
+    with pytest.raises(UnsupportedInputError, match=r"not valid base64 \(.*\): use data:text/plain;base64,…"):
         decode_uri("data:text/plain;base64,###")
 
 
@@ -259,11 +259,11 @@ def test_a_data_uri_is_a_file_with_a_name() -> None:
     [
         (
             AttachedFile("a.pdf", "", b"x"),
-            "a.pdf cannot be read: it is not UTF-8 text, and the processor that reads such files is not installed or "
-            "not used. Install it: pip install jackfield-multimodal jackfield-pdf",
+            "a.pdf cannot be read: the file is not UTF-8 text, and the processor that reads such files is not "
+            "installed or not used. Install it: pip install jackfield-multimodal jackfield-pdf",
         ),
-        (AttachedFile("a.odd", "", b"x"), "a.odd cannot be read: it is not UTF-8 text"),
-        (AttachedFile("a.pdf", "https://h/a.pdf", None), "a.pdf cannot be read: it is at a URL"),
+        (AttachedFile("a.odd", "", b"x"), "a.odd cannot be read: the file is not UTF-8 text"),
+        (AttachedFile("a.pdf", "https://h/a.pdf", None), "a.pdf cannot be read: the file is at a URL"),
     ],
     ids=["PDF", "unknown", "URL"],
 )

@@ -164,7 +164,7 @@ def test_after_the_run_nothing_can_be_opened_and_closing_twice_is_no_error() -> 
         await resources.get("a", opener(Kernel("a", log)))
         await resources.aclose()
         await resources.aclose()
-        with pytest.raises(RuntimeError, match="the run has ended: 'a'"):
+        with pytest.raises(RuntimeError, match="cannot open 'a': the run has already ended"):
             await resources.get("a", opener(Kernel("a", log)))
 
     asyncio.run(main())
@@ -225,7 +225,7 @@ def test_resources_are_closed_once_the_last_opened_first(caplog: pytest.LogCaptu
             resources.discard("f")
             resources.discard("gone")
             assert resources.editor is None
-        with pytest.raises(RuntimeError, match="the run has ended: 'a' can no longer be opened"):
+        with pytest.raises(RuntimeError, match="cannot open 'a': the run has already ended"):
             await resources.get("a", failing)
 
     with caplog.at_level(logging.WARNING):

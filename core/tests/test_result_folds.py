@@ -66,7 +66,7 @@ def test_a_result_has_what_the_events_said() -> None:
     assert [source.location for source in result.sources] == ["a", "b", "c"]
     assert result.warnings == (
         "w", "v",
-        "the conversation is too long for the model: 3 messages were left out and 2 shortened (about 900 → 500 tokens)",
+        "the conversation is too long for the model: 3 messages were dropped and 2 shortened (about 900 → 500 tokens)",
     )  # fmt: skip
     assert (result.run_id, result.path, result.usage_by_agent, result.waiting) == ("", (), {}, {})
     assert (result.output, str(result)) == ("A.", "A.")
@@ -123,7 +123,7 @@ def test_data_is_there_only_if_the_run_has_finished(reason: Any, read: Any, outp
         return
     with pytest.raises(InvalidAnswerError) as caught:
         _ = result.output
-    assert str(caught.value) == "there is no output: the run ended with 'turn_limit' before the answer was complete"
+    assert str(caught.value) == "no output: the run ended with 'turn_limit' before the answer was complete"
     assert caught.value.partial_text == "7"
 
 
@@ -134,7 +134,7 @@ def test_calls_that_wait_are_there_by_their_ids() -> None:
 
 
 def test_a_run_that_has_not_ended_has_no_result() -> None:
-    with pytest.raises(RuntimeError, match="there is no result yet: read all events first"):
+    with pytest.raises(RuntimeError, match="no result yet: read all events first"):
         fold_of(RunStarted(ASKED)).result(str)
 
 

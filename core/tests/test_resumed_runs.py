@@ -145,12 +145,11 @@ def test_a_run_goes_on_with_the_last_of_several_agents_that_got_the_conversation
     [
         (
             lambda clerk: setattr(clerk, "name", "scribe"),
-            "the run was handed over to agent 'clerk', which is no longer one of the handoffs of 'desk'",
+            "the run was handed over to agent 'clerk', which is no longer a handoff of 'desk'",
         ),
         (
             lambda clerk: object.__setattr__(clerk, "resumable", False),
-            "agent 'clerk', which has the conversation, cannot resume a run: it would start over and repeat "
-            "finished steps",
+            "agent 'clerk', which has the conversation, cannot resume a run: doing so would repeat finished steps",
         ),
     ],
     ids=["another agent", "one that cannot go on"],
@@ -200,9 +199,7 @@ def test_a_recorded_hand_off_to_an_agent_that_is_gone_is_reported_before_open_ca
             if len(store.events("ToolFinished")) != 1 or not handed_over:
                 continue  # `look` is open, and the hand-off is recorded
             looks.clear()
-            with pytest.raises(
-                ConfigError, match="handed over to agent 'clerk', which is no longer one of the handoffs"
-            ):
+            with pytest.raises(ConfigError, match="handed over to agent 'clerk', which is no longer a handoff"):
                 desk(store, handoffs).resume(run_id)
             assert looks == []
             desk(store, ["clerk"]).resume(run_id)
@@ -219,9 +216,7 @@ def test_a_member_that_speaks_in_another_ones_turn_is_named() -> None:
             [run_id] = store.kept
             hub = desk_and_clerk(store, "in turns")
             hub.member.name = "scribe"  # type: ignore[attr-defined]
-            said = (
-                "the run was interrupted at agent 'clerk', but 'scribe' would continue: resume it with the same agents"
-            )
+            said = "interrupted at agent 'clerk', but 'scribe' would continue: resume the run with the same agents"
             with pytest.raises(ConfigError, match=said):
                 hub.resume(run_id)
             return

@@ -100,7 +100,7 @@ def test_a_searcher_with_the_name_of_one_of_ours_is_handed_no_key(site: Any, mon
         (
             "from jackfield.retrieval import Searcher\nclass S(Searcher):\n    async def search(self, query, corpus, "
             "*, limit): return []\ndef make(cfg): return S()",
-            "searcher 's' would ignore filters: its `search` needs the parameter `where`; update the plugin",
+            "searcher 's' would ignore filters: its `search` method needs a parameter `where`; update the plugin",
         ),
         (
             "from jackfield.retrieval import Searcher\nclass S(Searcher):\n    async def search(self, query, corpus, "

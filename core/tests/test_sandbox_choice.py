@@ -103,12 +103,13 @@ def test_none_that_can_be_used_is_an_error_with_all_reasons(site: Any) -> None:
     with pytest.raises(SandboxError) as caught:
         choose_sandbox("auto", ProgramSandbox, host=site.host(enabled=("sandbox.acme/bbb", "sandbox.acme/ccc")))
     assert str(caught.value) == (
-        "no sandbox can be used to run programs; bbb: it leaves your files open here; sandbox='bbb' uses it anyway; "
-        "ccc: no user namespaces; other/zzz is not used unless it is named, because other is not one of our packages; "
-        "to use it: jackfield plugins enable sandbox.other/zzz. Install one (pip install jackfield-bubblewrap, and "
-        "bubblewrap of your system), or set sandbox='none' to run code with your own rights."
+        "no sandbox is available to run programs; bbb: does not protect your files on this machine; to use it anyway, "
+        "set sandbox='bbb'; ccc: no user namespaces; other/zzz is only used if named explicitly, because other is a "
+        "third-party package; to use it, run: jackfield plugins enable sandbox.other/zzz. Install a sandbox (pip "
+        "install jackfield-bubblewrap, plus your system's bubblewrap package), or set sandbox='none' to run code with "
+        "your full permissions."
     )
-    with pytest.raises(SandboxError, match=r"^no sandbox can be used to run code\. Install one"):
+    with pytest.raises(SandboxError, match=r"^no sandbox is available to run code\. Install a sandbox"):
         choose_sandbox("auto", CodeSandbox, host=host_of(site))
 
 
@@ -124,9 +125,9 @@ def test_a_named_sandbox_is_used_with_its_settings_and_a_warning_once(
             assert choose_sandbox("bbb", ProgramSandbox, host=host) is not None
             assert choose_sandbox("none", ProgramSandbox, host=host) is None
     [open_, none] = [record.getMessage() for record in caplog.records]
-    assert open_.startswith("sandbox='bbb' leaves something open on this machine: own: the code cannot ")
-    assert none.startswith("sandbox='none': code that a model wrote runs with your own rights.")
-    with pytest.raises(SandboxError, match="the sandbox 'ddd' is a CodeSandbox; a ProgramSandbox is needed"):
+    assert open_.startswith("sandbox='bbb' does not provide full protection on this machine: own: the code cannot ")
+    assert none.startswith("sandbox='none': model-written code runs with your full permissions.")
+    with pytest.raises(SandboxError, match="sandbox 'ddd' is a CodeSandbox; expected a ProgramSandbox"):
         choose_sandbox("ddd", ProgramSandbox, host=host)
     with pytest.raises(PluginNotFoundError):
         choose_sandbox("gone", ProgramSandbox, host=host)

@@ -46,9 +46,9 @@ def test_an_address_shows_a_user_before_an_at_sign(address: str, no_user: bool) 
         ("hello-world-42", True, "it consists of words and numbers"),
         ("node12-word34", False, "it consists of words and numbers"),
         ("node12-word34", True, ""),
-        ("/srv/Zq83bXw4Rk2L", False, "it is a path or an address"),
+        ("/srv/Zq83bXw4Rk2L", False, "it is a path or URL"),
         ("/srv/Zq83bXw4Rk2L", True, ""),
-        ("https://Zq83bXw4Rk2L", False, "it is a path or an address"),
+        ("https://Zq83bXw4Rk2L", False, "it is a path or URL"),
     ],
 )
 def test_a_weak_secret_has_a_reason(value: str, is_named: bool, reason: str) -> None:

@@ -142,7 +142,9 @@ class Detailed(Exception):  # noqa: N818 - as frameworks of ASGI have it
         self.status_code, self.detail = status_code, detail
 
 
-INTERNAL = Refusal(status=500, code="internal", message="the server failed at this request: its log names the cause")
+INTERNAL = Refusal(
+    status=500, code="internal", message="the server could not handle this request: see its log for the cause"
+)
 BUSY = "the model is busy: try again later"
 
 
@@ -159,7 +161,7 @@ BUSY = "the model is busy: try again later"
         (
             StoreUnavailableError("disk"),
             Refusal(
-                status=503, code="unavailable", message="the store of runs cannot be used: try again later",
+                status=503, code="unavailable", message="the run store is unavailable: try again later",
                 retry_after_s=5,
             ),
         ),
@@ -173,11 +175,11 @@ BUSY = "the model is busy: try again later"
         (ModelOverloadedError("full"), Refusal(status=429, code="busy", message=BUSY, retry_after_s=1)),
         (
             Detailed(404),
-            Refusal(status=404, code="not_found", message="nothing answers at this path: check the address"),
+            Refusal(status=404, code="not_found", message="nothing is served at this path: check the URL"),
         ),
         (
             Detailed(405),
-            Refusal(status=405, code="method_not_allowed", message="this method is not supported at this path"),
+            Refusal(status=405, code="method_not_allowed", message="method not allowed at this path"),
         ),
         (Detailed(400), Refusal(status=400, code="invalid_request", message="a detail")),
         (Detailed(499), Refusal(status=499, code="invalid_request", message="a detail")),
@@ -228,7 +230,7 @@ def test_a_kind_of_refusal_states_what_holds_for_all_of_it() -> None:
             "ModelAuthError",
             Refusal(
                 status=500, code="server_error",
-                message="the run failed (ModelAuthError): the log of the server names the cause",
+                message="the run failed (ModelAuthError): see the server log for the cause",
             ),
         ),
     ],
@@ -240,20 +242,20 @@ def test_a_failed_run_shows_a_client_only_errors_about_its_request(kind: str, re
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"[]", "the body of the request must be a JSON object, not list"),
-        (b'{"a": NaN}', "the body of the request is not valid JSON in UTF-8: NaN is not a JSON number"),
-        (b'{"a": 1e999}', "the body of the request is not valid JSON in UTF-8: a number is too large"),
+        (b"[]", "the request body must be a JSON object, not list"),
+        (b'{"a": NaN}', "the request body is not valid UTF-8 JSON: NaN is not a valid JSON number"),
+        (b'{"a": 1e999}', "the request body is not valid UTF-8 JSON: a number is too large"),
         (
             b'{"b": 1, "' + b"a" * 60 + b'": 1, "' + b"a" * 60 + b'": 2}',
-            f"the body of the request is not valid JSON in UTF-8: the key '{'a' * 50}' is repeated",
+            f"the request body is not valid UTF-8 JSON: duplicate key '{'a' * 50}'",
         ),
         (
             b'{"a":' + b"[" * 200_000,
-            "the body of the request is not valid JSON in UTF-8: it is nested too deeply",
+            "the request body is not valid UTF-8 JSON: nested too deeply",
         ),
         (
             b'{"a":' * 101 + b"1" + b"}" * 101,
-            "the body of the request is not valid JSON in UTF-8: it is nested too deeply",
+            "the request body is not valid UTF-8 JSON: nested too deeply",
         ),
     ],
     ids=["list", "NaN", "huge", "twice", "deep", "101 levels"],
@@ -293,6 +295,6 @@ def test_one_named_in_a_dict_gets_its_settings_over_those_of_files(site: Any, ki
     assert load(made[0], host) is made[0]
     for wrong in (5, {}, {"name": 5}, None):
         with pytest.raises(
-            ConfigError, match=f"{'a face' if kind == 'server' else 'store'} must be a {kind}, the name"
+            ConfigError, match=f"{'a face' if kind == 'server' else 'store'} must be a {kind}, a {kind}'s name"
         ):
             load(wrong, host)

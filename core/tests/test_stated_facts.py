@@ -131,9 +131,9 @@ def test_a_descriptor_of_a_function_has_all_that_the_function_states() -> None:
     assert spec.parameters == look.schema()["parameters"]
     assert (spec.secrets, spec.network, spec.requires, spec.check) == (("A_KEY",), ("h",), ("tool.x",), "m:c")
     assert spec.target == f"{__name__}:look"
-    with pytest.raises(TypeError, match="is not a function with @tool"):
+    with pytest.raises(TypeError, match="is not a function decorated with @tool"):
         ToolSpec.of(len)
-    with pytest.raises(TypeError, match="'json:loads' is not a function with @tool"):
+    with pytest.raises(TypeError, match="'json:loads' is not a function decorated with @tool"):
         ToolSpec.of("json:loads")
 
 
@@ -201,17 +201,17 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "two": (
         lambda: Own.parse({"size": "x", "inner": {"depth": "y"}}),
-        "Own: size must be a whole number, not a text; inner.depth must be a whole number, not a text",
+        "Own: size must be a whole number, not a string; inner.depth must be a whole number, not a string",
     ),
     "of a component": (lambda: Sized({"sice": 1}), "sized: unknown setting 'sice'; did you mean 'size'?"),
     "next to generate_cfg": (
         lambda: LLMConfig.parse({"model": "m", "generate_cfg": {"api_key": "x"}}),
-        "LLMConfig: unknown setting 'generate_cfg.api_key': it belongs next to generate_cfg, as in {'model': ..., "
+        "LLMConfig: unknown setting 'generate_cfg.api_key': put it next to generate_cfg, as in {'model': ..., "
         "'api_key': ...}",
     ),
     "in generate_cfg": (
         lambda: LLMConfig.parse({"model": "m", "top_p": 1}),
-        "LLMConfig: unknown setting 'top_p': it belongs in generate_cfg, as in {'model': ..., 'generate_cfg': "
+        "LLMConfig: unknown setting 'top_p': put it in generate_cfg, as in {'model': ..., 'generate_cfg': "
         "{'top_p': ...}}",
     ),
     "close to one in generate_cfg": (
@@ -221,11 +221,11 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "an address": (
         lambda: LLMConfig.parse({"model": "m", "base_url": "h:80"}),
-        "LLMConfig: base_url: an address must begin with http:// or https://, as in http://localhost:8000/v1",
+        "LLMConfig: base_url: the URL must start with http:// or https://, as in http://localhost:8000/v1",
     ),
     "a user in an address": (
         lambda: LLMConfig.parse({"model": "m", "base_url": "http://u:p@h"}),
-        "LLMConfig: base_url: an address must not contain a user name or a password: set api_key, or a header in "
+        "LLMConfig: base_url: the URL must not contain a user name or password: set api_key, or a header in "
         "extra_headers",
     ),
     "a switch for a number": (
@@ -288,8 +288,8 @@ def test_the_address_of_a_server_is_the_most_exact_one(settings: Any, url: str |
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ("a", "x must be a list of ys, not str: write ['a']"), (b"a", "x must be a list of ys, not bytes: write […]"),
-        ({"a": 1}, "x must be a list of ys, not dict: write […]"), (5, "x must be a list of ys, not int: write […]"),
+        ("a", "x must be a list of ys, not str: use ['a']"), (b"a", "x must be a list of ys, not bytes: use […]"),
+        ({"a": 1}, "x must be a list of ys, not dict: use […]"), (5, "x must be a list of ys, not int: use […]"),
     ],
 )  # fmt: skip
 def test_one_value_is_no_list(values: Any, said: str) -> None:

@@ -32,7 +32,7 @@ from jackfield.streams import CancelToken, Interrupted, InterruptibleWait
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import STOPPED, ToolContext
 
-NOT_BEGUN = "cancelled before it began. Nothing was done"
+NOT_BEGUN = "cancelled before it started. Nothing was done"
 MAY_BE_DONE = "may have been done"
 
 
@@ -235,7 +235,7 @@ def test_a_tool_that_ran_out_of_time_before_it_began_did_nothing(monkeypatch: py
         await busy
         return text_of(results_in(told)["act"])
 
-    assert "did not begin in 0.05 s; nothing was done" in asyncio.run(run())
+    assert "did not start within 0.05 s; nothing was done" in asyncio.run(run())
 
 
 def test_each_call_has_one_result_however_the_run_is_stopped() -> None:

@@ -73,9 +73,9 @@ def test_a_key_in_the_keyring_is_listed_and_not_written(keys: StoredKeys) -> Non
 
 
 WEAK: dict[str, tuple[dict[str, Any], str]] = {
-    "plain text": ({"priority": 0.5}, "this system has no keyring that encrypts"),
+    "plain text": ({"priority": 0.5}, "this system has no encrypted keyring"),
     "fails": ({"set": RuntimeError(KEY)}, "the system keyring failed (RuntimeError)"),
-    "keeps another": ({"as": "other"}, "the system keyring did not keep the key"),
+    "keeps another": ({"as": "other"}, "the system keyring did not store the key"),
 }
 
 
@@ -88,7 +88,7 @@ def test_a_key_that_no_keyring_keeps_is_in_the_file_with_the_reason(keys: Stored
     assert KEY not in problem
     assert (keys.get("B_KEY"), keys.in_file()) == (KEY, {"B_KEY": KEY})
     assert keys.places() == {"A_KEY": "keyring", "B_KEY": "file"}
-    assert keys.set("A_KEY", KEY) == KeyStorage("file", f"{problem}, and it still has an older key of this name")
+    assert keys.set("A_KEY", KEY) == KeyStorage("file", f"{problem}, and still contains an older key with this name")
     assert keys.set("B_KEY", "new") == KeyStorage("file", problem)
     assert keys.get("B_KEY") == "new"
     assert list(listed(keys)) == ["A_KEY", "B_KEY"]
@@ -109,7 +109,7 @@ def test_a_keyring_that_fails_later_says_what_to_do_and_shows_no_key(keys: Store
     with pytest.raises(ConfigError) as caught:
         keys.get("A_KEY") if change == "get" else keys.remove("A_KEY")
     assert str(caught.value) == (
-        "the key A_KEY is in the system keyring, which does not work here (RuntimeError): "
+        "the key A_KEY is in the system keyring, which is not available here (RuntimeError): "
         "set the environment variable A_KEY instead"
     )
     assert keys.places() == {"A_KEY": "keyring"}, "nothing is forgotten"
@@ -129,7 +129,7 @@ def test_a_damaged_file_says_what_to_do(keys: StoredKeys, text: str) -> None:
     keys.path.write_text(text)
     keys.path.chmod(0o600)
     with pytest.raises(
-        ConfigError, match=r"keys\.json is damaged: remove it, and store the keys again: jackfield keys"
+        ConfigError, match=r"keys\.json is corrupted: remove the file, then store the keys again with `jackfield keys"
     ):
         keys.get("A_KEY")
 
@@ -139,7 +139,9 @@ def test_a_file_that_others_can_open_is_refused(keys: StoredKeys, mode: int) -> 
     keys.path.parent.mkdir()
     keys.path.write_text("{}")
     keys.path.chmod(mode)
-    with pytest.raises(ConfigError, match=r"other users can read the keys in .*keys\.json: chmod 600 "):
+    with pytest.raises(
+        ConfigError, match=r"the keys in .*keys\.json can be read by other users; to fix this, run: chmod 600 "
+    ):
         keys.places()
 
 

@@ -39,10 +39,10 @@ class Named(Plain):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda store: store.search("tide", owner="ada", limit=3), "cannot search its runs"),
-        (lambda store: store.rename("r", "title"), "cannot rename its runs"),
-        (lambda store: store.send("r", "text"), "sends no signals"),
-        (lambda store: store.listen(), "sends no signals"),
+        (lambda store: store.search("tide", owner="ada", limit=3), "does not support searching runs"),
+        (lambda store: store.rename("r", "title"), "does not support renaming runs"),
+        (lambda store: store.send("r", "text"), "does not support signals"),
+        (lambda store: store.listen(), "does not support signals"),
     ],
     ids=["search", "rename", "send", "listen"],
 )
@@ -123,5 +123,5 @@ def test_a_store_that_was_made_is_used_as_it_is_and_a_missing_one_is_named(site:
     with pytest.raises(PluginNotFoundError, match="gone"):
         load_store("gone", site.host())
     for wrong in (None, 5, ["kept"], {"path": "x"}, {"name": 5}, {}):
-        with pytest.raises(ConfigError, match="store must be a store, the name of one, or a dict with its `name`"):
+        with pytest.raises(ConfigError, match="store must be a store, a store's name, or a dict with `name`"):
             load_store(wrong, site.host())

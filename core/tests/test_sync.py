@@ -931,10 +931,11 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         sync.run(hang())
     """
     told = (
-        "no thread for a plain function: all 4 worker threads are held by functions that were abandoned (timed out or "
-        "cancelled) but still run: b (3), a (1); set timeouts inside them, or restart the process"
+        "no thread for a plain function: all 4 worker threads are occupied by functions that were abandoned (timed "
+        "out or cancelled) but are still running: b (3), a (1); set timeouts inside these functions, or restart the "
+        "process"
     )
-    assert with_few_workers(script) == [told] * 3 + [f"background work was not done: {told}", told, "['again']"]
+    assert with_few_workers(script) == [told] * 3 + [f"background work was not completed: {told}", told, "['again']"]
 
 
 def test_given_up_calls_take_no_thread_from_others_up_to_a_bound() -> None:
@@ -1066,7 +1067,7 @@ def test_at_the_machines_limit_of_threads_calls_wait_or_are_refused_and_none_han
     finished, nested, held, again = with_few_workers(script)
     assert finished == "300 True"
     for told in (nested, held):
-        assert told.startswith("no thread for a plain function: the machine cannot start any more (")
+        assert told.startswith("no thread for a plain function: the system cannot start another thread (")
         assert "ulimit -u" in told
     assert again == "again"
 

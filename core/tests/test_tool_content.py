@@ -73,8 +73,8 @@ def test_a_value_without_a_text_is_a_failure_that_names_its_type(value: Any) -> 
     with pytest.raises(ToolServiceError) as caught:
         asyncio.run(content_of(value))
     assert str(caught.value) == (
-        f"The tool returned an object of type {name}, which has no text. It must return a text, JSON values, content "
-        f"items or a ToolResult."
+        f"The tool returned an object of type {name}, which cannot be converted to text. Tools must return a "
+        "string, JSON values, content items or a ToolResult."
     )
 
 
@@ -92,14 +92,14 @@ def test_items_share_one_bound() -> None:
     text, image = ContentItem(text="x" * 10), ContentItem(image="i" * 8)
     assert cut([text, text], max_chars=20, max_media_chars=0) == [text, text]
     assert cut([text, text, text], max_chars=20, max_media_chars=0) == [
-        text, text, ContentItem(text="[… 1 more parts with 10 characters left out …]"),
+        text, text, ContentItem(text="[… 1 more parts with 10 characters omitted …]"),
     ]  # fmt: skip
     assert cut([image, image], max_chars=20, max_media_chars=16) == [image, image]
     kept = cut([image, image], max_chars=200, max_media_chars=15)
     assert kept[0] == image
-    assert str(kept[1].text).endswith(" was left out: it has 8 characters")  # type: ignore[union-attr]
+    assert str(kept[1].text).endswith(" was omitted: 8 characters")  # type: ignore[union-attr]
     assert cut([image] * 3, max_chars=2, max_media_chars=99)[2:] == [  # an item counts as a character at least
-        ContentItem(text="[… 1 more parts with 0 characters left out …]")
+        ContentItem(text="[… 1 more parts with 0 characters omitted …]")
     ]
     frames = ContentItem(video=["a" * 5, "b" * 4])
     assert cut([frames], max_chars=20, max_media_chars=9) == [frames]

@@ -354,7 +354,7 @@ def test_the_limit_is_that_of_the_whole_result() -> None:
     items = finish(much, max_result_chars=1000).message.content
     assert isinstance(items, list)
     assert sum(len(item.text or "") for item in items) <= 1200
-    assert "988 more parts with 88920 characters left out" in str(items[-1].text)
+    assert "988 more parts with 88920 characters omitted" in str(items[-1].text)
 
 
 def test_empty_parts_are_not_free() -> None:
@@ -385,7 +385,7 @@ def test_media_have_a_bound_too(kind: str) -> None:
 
     first, kept, *left_out = finish(much, max_media_chars=1000).message.items
     assert (first.text, kept) == ("three", item())
-    assert [(part.text is not None and "was left out" in part.text) for part in left_out] == [True, True]
+    assert [(part.text is not None and "was omitted" in part.text) for part in left_out] == [True, True]
 
 
 # --- local files of a result ---

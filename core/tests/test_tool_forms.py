@@ -188,8 +188,8 @@ class Unbound:
     ("made", "problem"),
     [
         (lambda: tool(Unbound.method), r"tool\(an_object.method\)"),
-        (lambda: tool(_of_threads), "parameter 'thread' has a type that cannot be read from JSON"),
-        (lambda: tool(_of_pattern), "pydantic cannot use the type of parameter 'code'"),
+        (lambda: tool(_of_threads), "parameter 'thread' must have a type that can be read from JSON"),
+        (lambda: tool(_of_pattern), "pydantic does not support the type of parameter 'code'"),
     ],
 )
 def test_what_cannot_be_a_tool_says_how_it_can(made: Callable[[], Any], problem: str) -> None:

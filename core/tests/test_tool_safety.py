@@ -112,12 +112,12 @@ def test_what_nobody_guards_needs_no_yes(site: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"approval": "no"}, "'always' or 'never', not 'no'"),
-        ({"needs_approval": "n"}, "must be true or false, not 'n'"),
+        ({"approval": "no"}, "'always' or 'never', got 'no'"),
+        ({"needs_approval": "n"}, "must be true or false, got 'n'"),
         ({"approval": "never", "needs_approval": True}, "contradict each other"),
         ({"timeout_s": -1}, "number of seconds above 0"),
         ({"timeout_s": "5"}, "number of seconds above 0"),
-        ({"effects": "network"}, "must be a set of texts"),
+        ({"effects": "network"}, "must be a set of strings"),
     ],
 )
 def test_settings_that_cannot_be_understood_are_refused(site: Any, settings: dict[str, Any], told: str) -> None:
@@ -497,17 +497,17 @@ def test_settings_of_the_core_are_split_from_those_of_the_tool() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"approval": "sometimes"}, "tool 't': 'approval' must be 'always' or 'never', not 'sometimes'"),
+        ({"approval": "sometimes"}, "tool 't': 'approval' must be 'always' or 'never', got 'sometimes'"),
         (
             {"approval": "never", "needs_approval": True},
-            "tool 't': 'needs_approval' and approval='never' contradict each other; leave one out",
+            "tool 't': 'needs_approval' and approval='never' contradict each other; remove one of them",
         ),
-        ({"read_only": 1}, "tool 't': 'read_only' must be true or false, not 1"),
-        ({"timeout_s": 0}, "tool 't': timeout_s must be a number of seconds above 0, or None, not 0"),
-        ({"timeout_s": float("inf")}, "tool 't': timeout_s must be a number of seconds above 0, or None, not inf"),
-        ({"timeout_s": True}, "tool 't': timeout_s must be a number of seconds above 0, or None, not True"),
-        ({"effects": "files"}, "tool 't': effects must be a set of texts, not 'files'"),
-        ({"effects": [5]}, "tool 't': effects must be a set of texts, not [5]"),
+        ({"read_only": 1}, "tool 't': 'read_only' must be true or false, got 1"),
+        ({"timeout_s": 0}, "tool 't': timeout_s must be a number of seconds above 0, or None, got 0"),
+        ({"timeout_s": float("inf")}, "tool 't': timeout_s must be a number of seconds above 0, or None, got inf"),
+        ({"timeout_s": True}, "tool 't': timeout_s must be a number of seconds above 0, or None, got True"),
+        ({"effects": "files"}, "tool 't': effects must be a set of strings, got 'files'"),
+        ({"effects": [5]}, "tool 't': effects must be a set of strings, got [5]"),
     ],
     ids=str,
 )

@@ -23,7 +23,7 @@ def test_a_name_of_a_tool_is_one_that_every_provider_accepts(name: str, is_valid
         check_tool_name(name)
         assert tool_name_for(name) == name
         return
-    said = f"{name!r} is not a valid name for a tool: use 1 to 64 ASCII letters, digits, '_' and '-'"
+    said = f"{name!r} is not a valid tool name: use 1 to 64 ASCII letters, digits, '_' and '-'"
     with pytest.raises(ConfigError, match=re.escape(said)):
         check_tool_name(name)
     made = tool_name_for(name or "\0", prefix="to_")
@@ -37,7 +37,7 @@ def test_a_made_name_keeps_its_words() -> None:
     assert tool_name_for("Herr Müller!").rpartition("_")[0] == "Herr_M_ller"
     assert tool_name_for("你好").rpartition("_")[0] == "agent"
     assert len(tool_name_for("a b" * 50)) == 64
-    with pytest.raises(ConfigError, match="the name of a tool must be a text, not int"):
+    with pytest.raises(ConfigError, match="a tool's name must be a string, not int"):
         check_tool_name(5)  # type: ignore[arg-type]
 
 
@@ -70,7 +70,9 @@ def test_parameters_as_a_list_become_a_schema() -> None:
     for name, known in {**types, "null": "null"}.items():
         assert schema_of_list("t", [{"name": "x", "type": name}])["properties"] == {"x": {"type": known}}
     for wrong in ([5], [{"type": "str"}], [{"name": 5}]):
-        with pytest.raises(ConfigError, match="the parameters of tool 't', given as a list, must be dicts with 'name'"):
+        with pytest.raises(
+            ConfigError, match="the parameters of tool 't', if passed as a list, must be dicts with 'name'"
+        ):
             schema_of_list("t", wrong)
     with pytest.raises(
         ConfigError, match="the parameters of tool 't' must be a JSON Schema of type 'object', or a list"
@@ -104,7 +106,7 @@ def test_a_schema_that_no_call_can_fit_is_refused(schema: dict[str, Any], said: 
 def test_arguments_are_checked_against_the_parameters_of_the_moment() -> None:
     made = Looks()
     assert made.parse_arguments('{"a": 1}') == made._verify_json_format_args({"a": 1}) == {"a": 1}
-    with pytest.raises(ToolArgumentError, match="the arguments of 'look' do not fit"):
+    with pytest.raises(ToolArgumentError, match="invalid arguments for 'look'"):
         made.parse_arguments({"a": "x"})
     made.parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert made.parse_arguments({"a": "x"}) == {"a": "x"}

@@ -217,9 +217,9 @@ def _positional(a: int, /) -> int:
     [
         (_untyped, "parameter 'a' needs a type"),
         (_undocumented, "needs a docstring"),
-        (_starred, "'a' must be one that can be passed by name"),
-        (_positional, "'a' must be one that can be passed by name"),
-        (lambda: 1, "is not a valid name for a tool"),
+        (_starred, "'a' cannot be positional-only"),
+        (_positional, "'a' cannot be positional-only"),
+        (lambda: 1, "is not a valid tool name"),
     ],
 )
 def test_a_function_that_makes_no_tool_is_an_error_that_says_why(function: Callable[..., Any], told: str) -> None:
@@ -229,7 +229,7 @@ def test_a_function_that_makes_no_tool_is_an_error_that_says_why(function: Calla
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65, "abc\n", "a\nb"])
 def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="is not a valid name for a tool"):
+    with pytest.raises(ConfigError, match="is not a valid tool name"):
         check_tool_name(name)
 
 
@@ -478,7 +478,7 @@ def test_a_cut_text_keeps_both_its_ends_and_says_how_much_is_missing(whole: str,
         assert cut == whole
     else:
         head, _, rest = cut.partition("\n[… ")
-        number, _, tail = rest.partition(" characters left out …]\n")
+        number, _, tail = rest.partition(" characters omitted …]\n")
         assert whole.startswith(head)
         assert whole.endswith(tail)
         assert len(head) + len(tail) <= limit
@@ -488,7 +488,7 @@ def test_a_cut_text_keeps_both_its_ends_and_says_how_much_is_missing(whole: str,
 def test_a_text_of_short_lines_is_cut_between_them() -> None:
     lines = [f"line {number}" for number in range(1000)]
     cut = cut_text("\n".join(lines), 500).split("\n")
-    note = next(line for line in cut if "left out" in line)
+    note = next(line for line in cut if "omitted" in line)
     assert set(cut) - {note} <= set(lines)
     assert len(cut) > 40
 
@@ -513,7 +513,7 @@ def test_an_oversized_result_is_cut() -> None:
     for arguments in ('{"items": false}', '{"items": true}'):
         content = result(give, arguments, max_result_chars=100).message.get_text_content()
         assert len(content) < 200
-        assert "900 characters left out" in content
+        assert "900 characters omitted" in content
 
 
 @pytest.mark.parametrize("as_item", [True, False])
@@ -611,9 +611,9 @@ def test_a_tool_that_takes_too_long_is_a_result(blocking: bool) -> None:
     finally:
         let_go.set()
     assert failed.error == "ToolTimeoutError"
-    said = "Tool wait did not finish in 0.05 s; ask it for less at once"
-    left = ". It could not be stopped, and may still do its work"
-    stopped = ". It was stopped, and may have done part of its work"
+    said = "Tool wait did not finish within 0.05 s; request less at once"
+    left = ". It could not be stopped and may still complete"
+    stopped = ". It was stopped and may have partly completed"
     assert failed.message.content == said + (left if blocking else stopped)
     assert failed.metadata["in_doubt"] is True
 
@@ -750,7 +750,7 @@ def test_a_call_whose_start_is_the_last_that_is_read_never_begins() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert [(one.error, one.message.content) for one in left] == [
-            ("Cancelled", "The call was cancelled before it began. Nothing was done.")
+            ("Cancelled", "The call was cancelled before it started. Nothing was done.")
         ]
 
     asyncio.run(leave_at_the_start())
@@ -838,7 +838,7 @@ def test_a_function_may_use_an_engine_of_its_own_for_patterns() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", r"^(?=a)b", r"\w{5000}"])
 def test_a_pattern_that_pydantic_cannot_use_is_named_with_its_tool(pattern: str) -> None:
-    with pytest.raises(ConfigError, match=r"tool 'greet': pydantic cannot use the type of parameter '\w+': .+"):
+    with pytest.raises(ConfigError, match=r"tool 'greet': pydantic does not support the type of parameter '\w+': .+"):
         _greet(pattern)
 
 

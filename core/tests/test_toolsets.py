@@ -146,7 +146,7 @@ def test_a_set_that_fails_when_an_agent_is_made_is_an_error_that_names_the_set()
 
 
 def test_a_set_is_not_one_tool() -> None:
-    with pytest.raises(ConfigError, match="expected one tool, got a toolset; name one of its tools: one, two"):
+    with pytest.raises(ConfigError, match="expected one tool, got a toolset; specify one of its tools: one, two"):
         call_tool(Fixed(named("one"), named("two")))
     with pytest.raises(ConfigError, match=r"expected one tool, got a toolset\Z"):
         call_tool(PerRun())
@@ -296,7 +296,7 @@ def test_a_set_that_hangs_is_given_up_after_the_time_for_tools() -> None:
         return []
 
     agent, _ = agent_with(toolset(hanging), tool_timeout_s=0.05)
-    with pytest.raises(ToolServiceError, match=r"'hanging' was not ready in 0\.05 s"):
+    with pytest.raises(ToolServiceError, match=r"'hanging' was not ready within 0\.05 s"):
         end_of(agent)
 
 
@@ -473,7 +473,7 @@ def test_a_set_that_is_no_set_is_broken_and_one_that_is_blocked_names_the_rule(a
 
 def test_a_tool_of_an_installed_set_can_be_named_alone(acme: Any) -> None:
     assert as_tool("read", acme.host()).name == "read"
-    with pytest.raises(ConfigError, match="name one of its tools: read, write"):
+    with pytest.raises(ConfigError, match="specify one of its tools: read, write"):
         as_tool("acme/files", acme.host())
 
 

@@ -144,4 +144,4 @@ def test_calls_are_looked_for_in_answers_to_requests_that_allow_them(
         return [event async for event in CallFormatProcessor(Format()).around(request, call_next)]
 
     assert asyncio.run(ask())[0] == TextDelta("1a" if is_read else "a")
-    assert rendered[0].messages[1].get_text_content() == "(image left out: this model takes none)"
+    assert rendered[0].messages[1].get_text_content() == "(image omitted: not supported by this model)"

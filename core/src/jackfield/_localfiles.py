@@ -79,9 +79,9 @@ def _check_path(folder: str, path: str, setting: str) -> None:
     if "\0" in setting or not setting.endswith(".py"):
         raise ValueError(f"is not a Python file: {setting!r:.200}")
     if not path.startswith(os.path.join(folder, "")):  # noqa: PTH118
-        raise ValueError(f"is outside of {folder}, where a local file must be: {setting!r:.200}")
+        raise ValueError(f"is outside {folder}, the only folder allowed for local files: {setting!r:.200}")
     if os.path.realpath(path) != path:
-        raise ValueError(f"is a link or reached through one, which local files must not be: {setting!r:.200}")
+        raise ValueError(f"is or passes through a symbolic link, which local files must not: {setting!r:.200}")
 
 
 def _read(path: str) -> bytes:
@@ -90,7 +90,7 @@ def _read(path: str) -> bytes:
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ValueError(f"is a folder, a pipe or a device, not a file: {path}")
+        raise ValueError(f"is not a regular file: {path}")
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
         raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:

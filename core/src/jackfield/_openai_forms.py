@@ -57,7 +57,7 @@ def _translate_answer(
     calls = message.get("tool_calls")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if calls and not isinstance(calls, list | tuple):
-        raise InvalidMessageError(f"'tool_calls' is a list of calls, not {type(calls).__name__}")
+        raise InvalidMessageError(f"'tool_calls' must be a list, not {type(calls).__name__}")
     speaker = {"role": "assistant", "name": message.get("name")}
     if reasoning:
         yield {**speaker, "content": "", "reasoning_content": reasoning}
@@ -76,7 +76,7 @@ def _translate_answer(
                     "extra": {"function_id": call_id} if call_id else None,
                 }
             case _:
-                raise InvalidMessageError("an entry of 'tool_calls' needs 'function' with 'name' and 'arguments'")
+                raise InvalidMessageError("each entry of 'tool_calls' needs a 'function' with 'name' and 'arguments'")
 
 
 def _text(entry: Mapping[Any, Any], key: str) -> str:
@@ -87,7 +87,7 @@ def _text(entry: Mapping[Any, Any], key: str) -> str:
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)
-    raise InvalidMessageError(f"{key!r} is a text, not {type(value).__name__}")
+    raise InvalidMessageError(f"{key!r} must be a string, not {type(value).__name__}")
 
 
 def translate_part(part: object) -> object:
@@ -113,10 +113,10 @@ def translate_part(part: object) -> object:
             stated = f";name={quote(name, safe='', errors='replace')}" if isinstance(name, str) and name else ""
             return {"file": f"{head.partition(';name=')[0]}{stated}{separator}{data}" if separator and stated else uri}
         case {"type": "file", "file": {"file_id": _}}:
-            raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")
+            raise ValueError("files stored at a provider ('file_id') cannot be sent: pass the file's data or path")
         case {"type": str(kind)}:
             raise ValueError(
                 f"a message part of type {kind!r} is not supported: use text, image_url, input_audio, video_url "
-                "or file, or the keys text, image, file, audio, video"
+                "or file, or a dict with the key text, image, file, audio or video"
             )
     return part

@@ -45,7 +45,7 @@ class RunResources:
             RuntimeError: The run has ended.
         """
         if self._closed:
-            raise RuntimeError(f"the run has ended: {key!r} can no longer be opened")
+            raise RuntimeError(f"cannot open {key!r}: the run has already ended")
         task = self._open.get(key)
         if task is None:
             task = self._open[key] = asyncio.ensure_future(_await(opener()))

@@ -43,9 +43,9 @@ class Form(Generic[T]):
         self._checker: SchemaChecker | None = None
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
-                raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
+                raise ConfigError(f"the output schema is not a valid JSON Schema: {fault}")
             if reference := _dangling_reference(wanted):  # fail before a request is paid for
-                raise ConfigError(f"the schema refers to {reference!r}, which is not in it")
+                raise ConfigError(f"the schema refers to {reference!r}, which it does not define")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
         else:
@@ -59,7 +59,7 @@ class Form(Generic[T]):
                 raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {reason}") from error
             except Exception as error:  # pydantic has no public error class for a bad pattern
                 reason = str(error).splitlines()[-1].strip()
-                raise ConfigError(f"{wanted!r} is not a type that pydantic can use: {reason}") from error
+                raise ConfigError(f"{wanted!r} is not a type that pydantic supports: {reason}") from error
         # Servers and tools accept only objects, so other values are wrapped in an object with one property.
         self.is_object = self.schema.get("type") == "object"
 
@@ -202,4 +202,4 @@ def _find_json(text: str) -> Any:
     for candidate in candidates:
         with suppress(ValueError, RecursionError):
             return loads_lenient(candidate)
-    raise MisfitError("it is not JSON")
+    raise MisfitError("not valid JSON")

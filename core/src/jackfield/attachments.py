@@ -119,7 +119,7 @@ async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = 
                 if place > answered if is_missing else request.files == "read":
                     raise
                 items.append(item if keep_unread else _note(item))
-                warnings.append(f"only its name was sent: {error}")
+                warnings.append(f"only the file's name was sent: {error}")
         messages[place] = message.replace(content=items)
     return replace(request, messages=tuple(messages), files="done"), warnings
 
@@ -145,8 +145,8 @@ async def refuse_file(file: AttachedFile) -> str:
         needed = known_distribution("parser", parser_of_extension(suffix) or "") or FIRST_PARSER
         cause = "is not UTF-8 text"
     raise UnsupportedInputError(
-        f"{file.name} cannot be read: it {cause}, and the processor that reads such files is not installed or not "
-        f"used. Install it: pip install {READER_OF_FILES} {needed}"
+        f"{file.name} cannot be read: the file {cause}, and the processor that reads such files is not installed or "
+        f"not used. Install it: pip install {READER_OF_FILES} {needed}"
     )
 
 
@@ -215,10 +215,10 @@ async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str
                 ) from error
         if not text.strip():
             raise UnsupportedInputError(
-                f"{file.name} has no text that can be read: if it has scanned pages, send them as images"
+                f"{file.name} contains no readable text: if its pages are scanned, send them as images"
             )
     if request.files == "read_short" and len(text) > _SHORT_CHARS:
-        raise UnsupportedInputError(f"{file.name} has {len(text):,} characters, and a tool can open it")
+        raise UnsupportedInputError(f"{file.name} is {len(text):,} characters long, and a tool can open the file")
     if must_fit:
         _check_length(file.name, text, request)
     return text_of_file(file.name, text)
@@ -255,7 +255,7 @@ def decode_uri(uri: str) -> AttachedFile:
             content = base64.b64decode(b"".join(content.split()), validate=True)
     except ValueError as error:
         raise UnsupportedInputError(
-            f"a file in a data: URI is not valid base64 ({error}): write data:{media_type};base64,…"
+            f"data: URI of a file is not valid base64 ({error}): use data:{media_type};base64,…"
         ) from error
     return AttachedFile(name, "", content)
 
@@ -267,6 +267,6 @@ def _check_length(name: str, text: str, request: ChatRequest) -> None:
     tokens = len(text.encode("utf-8", "replace")) // _MOST_BYTES_PER_TOKEN
     if limit is not None and 0 < limit < tokens:
         raise ContextLengthError(
-            f"{name} is too long: it has at least {tokens:,} tokens, and the model takes {limit:,}. To have only the "
-            f"passages sent that fit the question, use the agent kind {AGENT_WITH_FILES!r}"
+            f"{name} is too long: at least {tokens:,} tokens, but the model limit is {limit:,}. To send only the "
+            f"passages relevant to the question, use agent kind {AGENT_WITH_FILES!r}"
         )

@@ -61,9 +61,7 @@ def without_secrets(value: object) -> Any:
 
 def _refuse_user(address: str) -> str:
     if not shows_no_user(address):
-        raise ValueError(
-            "an address must not contain a user name or a password: set api_key, or a header in extra_headers"
-        )
+        raise ValueError("the URL must not contain a user name or password: set api_key, or a header in extra_headers")
     return address
 
 
@@ -157,7 +155,7 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
 
 
 _FORMS = {
-    **dict.fromkeys(("string_type", "path_type"), "a text"),
+    **dict.fromkeys(("string_type", "path_type"), "a string"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "a list"),
     **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "a table"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
@@ -171,7 +169,7 @@ _KINDS: Mapping[type, str] = {
     float: "a number",
     list: "a list",
     tuple: "a list",
-    str: "a text",
+    str: "a string",
     dict: "a table",
     type(None): "empty",
 }
@@ -188,7 +186,7 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
     kind = _KINDS.get(type(value), "")
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
-    quotes = ": put it in quotes" if "a text" in forms and isinstance(value, bool | int | float) else ""
+    quotes = ": put it in quotes" if "a string" in forms and isinstance(value, bool | int | float) else ""
     return f", not {kind}{quotes}"
 
 
@@ -203,9 +201,9 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if key in cls.model_fields:
-            return f": it belongs next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
+            return f": put it next to generate_cfg, as in {{'model': ..., {key!r}: ...}}"
         if model is cls and key in GenerateConfig.model_fields:
-            return f": it belongs in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
+            return f": put it in generate_cfg, as in {{'model': ..., 'generate_cfg': {{{key!r}: ...}}}}"
     if (model is GenerateConfig or "generate_cfg" in cls.model_fields) and (hint := _names_elsewhere(key)):
         return f": {hint}"
     if model is cls and "generate_cfg" in cls.model_fields and not close_names(key, list(model.model_fields)):
@@ -303,49 +301,60 @@ class GenerateConfig(Config):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, ge=1, description="The maximum length of an answer, in tokens")
+    max_tokens: int | None = Field(default=None, ge=1, description="Maximum length of an answer, in tokens")
     seed: int | None = None
     stop: tuple[str, ...] = Field(
-        default=(), description="Texts at which the answer ends; a single text counts as a list of one"
+        default=(), description="Strings at which the answer ends; a single string is allowed"
     )
     send_stop: bool = Field(
         default=True,
-        description="false: hide `stop` from a server that refuses it or accepts fewer texts; it still ends answers",
+        description="false: do not send `stop` to the server, for servers that reject it or limit its length; "
+        "answers still end there",
     )
-    max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
+    max_input_tokens: int | None = Field(
+        default=None, description="Truncate histories longer than this; 0 or less: never"
+    )
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed call is retried, if a retry may help"
+        default=DEFAULT_RETRIES,
+        ge=0,
+        le=100,
+        description="Maximum number of retries of a failed call, if a retry may help",
     )
     max_retry_delay: float = Field(
         default=120.0,
         gt=0,
         allow_inf_nan=False,
-        description="The longest wait before a retry, in seconds; if the server asks for more, there is no retry",
+        description="Longest wait before a retry, in seconds; no retry if the server asks for a longer one",
     )
-    request_timeout: float | None = Field(default=None, gt=0, description="How many seconds the server may be silent")
+    request_timeout: float | None = Field(
+        default=None, gt=0, description="Maximum time without data from the server, in seconds"
+    )
     event_timeout: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds without an event, even if comments arrive; unset: ten times request_timeout",
+        description="Maximum time without an event, in seconds, even if comments arrive; unset: ten times "
+        "request_timeout",
     )
-    deadline: float | None = Field(default=None, gt=0, description="Seconds for the whole call, including retries")
+    deadline: float | None = Field(
+        default=None, gt=0, description="Maximum time for the whole call, in seconds, including retries"
+    )
     lang: Lang | None = Field(
-        default=None, description="Language of the texts that Jackfield adds; unset: detected from the messages"
+        default=None, description="Language of text that Jackfield adds; unset: detected from the messages"
     )
-    function_choice: str = Field(default="auto", description="auto, none, required, or the name of a function")
+    function_choice: str = Field(default="auto", description="auto, none, required, or a function name")
     parallel_function_calls: bool | None = None
     thought_in_content: bool | None = Field(
         default=None,
-        description="unset: <think> at an answer's beginning is reasoning; true: the answer starts inside "
-        "the reasoning; false: it stays in the text",
+        description="unset: a <think> at the start of an answer begins the reasoning; true: answers start inside the "
+        "reasoning; false: reasoning stays in the text",
     )
-    fncall_prompt_type: str | None = Field(default=None, description="native, or the name of a call format (nous …)")
+    fncall_prompt_type: str | None = Field(default=None, description="native, or a call format (nous …)")
     use_raw_api: bool | None = Field(
-        default=None, description="true: use native tool calls, whatever is known about the model"
+        default=None, description="true: use native tool calls regardless of what is known about the model"
     )
     reasoning_effort: str | None = None
     response_format: dict[str, Any] | None = Field(
-        default=None, description="In OpenAI's format, or a pydantic model, whose schema is used"
+        default=None, description="In OpenAI's format, or a pydantic model whose schema is used"
     )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the provider unchanged")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
@@ -381,26 +390,26 @@ class LLMConfig(Config):
     """A model, its server, and options for its answers. Backends with additional settings subclass this class."""
 
     model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
-        description="The model's name, as its server knows it; there is no default"
+        description="The model's name on the server; no default"
     )
     model_type: str | None = Field(default=None, description="The backend: openai, offline …")
     model_server: ServerAddress | None = Field(
-        default=None, description="The same as base_url, or a name that the backend knows"
+        default=None, description="Same as base_url, or a name known to the backend"
     )
-    api_base: ServerAddress | None = Field(default=None, description="The same as base_url, which it overrides")
-    base_url: ServerAddress | None = Field(default=None, description="The address of the server")
-    api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets: see the backend's page")
+    api_base: ServerAddress | None = Field(default=None, description="Same as base_url, and takes precedence")
+    base_url: ServerAddress | None = Field(default=None, description="URL of the server")
+    api_key: SecretStr | None = Field(default=None, description="Better stored as a secret: see the backend's page")
     generate_cfg: GenerateConfig = GenerateConfig()
     processors: tuple[str | ComponentSettings, ...] = Field(
         default=(),
-        description="Names or addresses of processors, or dicts of `name` and settings; added to the enabled ones",
+        description="Processor names or addresses, or dicts with `name` and settings; added to the enabled processors",
     )
 
     @field_validator("api_base", "base_url")
     @classmethod
     def _require_http(cls, address: str | None) -> str | None:
         if address and not address.lower().startswith(("http://", "https://")):
-            raise ValueError("an address must begin with http:// or https://, as in http://localhost:8000/v1")
+            raise ValueError("the URL must start with http:// or https://, as in http://localhost:8000/v1")
         return address
 
     @property
@@ -428,7 +437,7 @@ def checked_list(values: Several, what: str, of: str) -> Several:
         return values
     if isinstance(values, str | bytes | Mapping | os.PathLike) or not isinstance(values, Iterable):
         shown = repr(values) if isinstance(values, str | os.PathLike) else "…"
-        raise ConfigError(f"{what} must be a list of {of}, not {type(values).__name__}: write [{shown}]")
+        raise ConfigError(f"{what} must be a list of {of}, not {type(values).__name__}: use [{shown}]")
     return values
 
 
@@ -438,9 +447,11 @@ class Limits(Config):
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
 
-    turns: int | None = Field(default=20, ge=1, description="How many times the model is asked")
+    turns: int | None = Field(default=20, ge=1, description="Maximum number of model calls")
     tool_calls: int | None = Field(default=None, ge=0)
-    tokens: int | None = Field(default=None, ge=1, description="Prompt and completion tokens, summed over all turns")
+    tokens: int | None = Field(
+        default=None, ge=1, description="Maximum prompt and completion tokens, summed over all turns"
+    )
     seconds: float | None = Field(default=None, gt=0)
-    cost: Decimal | None = Field(default=None, gt=0, description="Money in `currency`, summed over all turns")
+    cost: Decimal | None = Field(default=None, gt=0, description="Maximum cost in `currency`, summed over all turns")
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="ISO 4217: USD, CNY, EUR")

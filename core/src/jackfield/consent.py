@@ -62,7 +62,7 @@ class ReachesOutside:
     path: str
 
     def __str__(self) -> str:
-        return f"uses a file outside of its folder: {self.path} ({self.setting})"
+        return f"uses a file outside its folder: {self.path} ({self.setting})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Loosens:
     value: str
 
     def __str__(self) -> str:
-        return f"loosens a protection: {self.setting} = {self.value}"
+        return f"weakens a protection: {self.setting} = {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class RunsCode:
     source: str
 
     def __str__(self) -> str:
-        return f"runs code with all your rights: {self.source}"
+        return f"runs code with your full permissions: {self.source}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class UsesPackage:
     distribution: str
 
     def __str__(self) -> str:
-        return f"loads {self.component} of the package {self.distribution}, which is not one of ours"
+        return f"loads {self.component} from package {self.distribution}, which is a third-party package"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
             json.dump({"path": os.fspath(path), "content": request.content}, file, indent=1)
         Path(staging).replace(target)
     except OSError as error:
-        raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise ConfigError(f"cannot write {target}: {error.strerror or error}") from error
     return target
 
 

@@ -54,7 +54,7 @@ EXPLAINED_BY = "jackfield_manage.judging.absences:explain_absence"
 TERMINAL = "jackfield-terminal"
 """The package whose commands (`TERMINAL_COMMANDS`) run agents. Otherwise it is an ordinary plugin."""
 
-TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}
+TERMINAL_COMMANDS = {"run": "ask an agent a single question", "chat": "chat with an agent"}
 
 LOG_OBSERVER = "observer.jackfield-log/log"
 """The observer that `JACKFIELD_LOG` enables."""

@@ -173,7 +173,7 @@ class ToolSpec(ComponentSpec):
             tool = getattr(import_module(module), name)
         function = getattr(tool, "function_called", None)
         if function is None:
-            raise TypeError(f"{target!r:.200} is not a function with @tool")
+            raise TypeError(f"{target!r:.200} is not a function decorated with @tool")
         # The attributes of the function have the names of the fields.
         known = {field.name: getattr(tool, field.name) for field in fields(cls) if hasattr(tool, field.name)}
         return cls(

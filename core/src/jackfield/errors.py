@@ -90,7 +90,7 @@ class ConsentNeededError(ConfigError):
         return [
             f"{self.path} needs your consent, because it",
             *(f"  - {effect}" for effect in self.effects),
-            f"If you want this: {command}pass --trust (in code: trust=True)",
+            f"To allow this: {command}pass --trust (in code: trust=True)",
         ]
 
 
@@ -108,7 +108,7 @@ class MissingSecretError(ConfigError):
 
         super().__init__(
             f"{needed_by} needs an API key: set the environment variable {variable}, "
-            f"run `jackfield keys set {variable}`, or write it under [secrets] in {user_folder() / 'config.toml'}"
+            f"run `jackfield keys set {variable}`, or add it under [secrets] in {user_folder() / 'config.toml'}"
             + (f". Also not set: {', '.join(others)}" if others else "")
         )
         self.variable, self.needed_by, self.others = variable, needed_by, tuple(others)

@@ -180,7 +180,7 @@ def unknown_hook(name: str) -> str:
     from jackfield.suggestions import close_names
 
     close = close_names(name, list(HOOKS))
-    hint = f": did you mean {' or '.join(map(repr, close))}?" if close else "; a newer core may have it"
+    hint = f": did you mean {' or '.join(map(repr, close))}?" if close else "; a newer core may define it"
     return f"unknown hook {name!r}{hint}"
 
 

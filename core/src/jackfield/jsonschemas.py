@@ -51,7 +51,7 @@ class TooCostlyError(UncheckableError):
     """Validating a value would take far more steps than the value's size justifies."""
 
     def __init__(self) -> None:
-        super().__init__("the schema takes too many steps to check: use fewer nested references and shorter lists")
+        super().__init__("the schema is too complex to validate against: use fewer nested references and shorter lists")
 
 
 class SchemaChecker:
@@ -74,13 +74,13 @@ class SchemaChecker:
                 return []
             errors = self._find_errors(value)
         except RecursionError:
-            return ["the value or its schema is nested too deeply to be checked"]
+            return ["the value or its schema is nested too deeply to be validated"]
         except OverflowError:  # raised when dividing a number with thousands of digits
-            return ["a number is too large to be checked"]
+            return ["a number is too large to be validated"]
         except UncheckableError:
             raise
         except ValueError as error:  # raised by the library that parses URLs
-            raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
+            raise UncheckableError(f"the schema contains an invalid reference: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
 
@@ -94,7 +94,7 @@ class SchemaChecker:
                 return list(islice(self._validator.iter_errors(value), _MAX_ERRORS))
         except Unresolvable as error:
             raise UnresolvableReferenceError(
-                f"the schema refers to {_reference_of(error)!r}, which is not in it"
+                f"the schema refers to {_reference_of(error)!r}, which it does not define"
             ) from error
 
 
@@ -475,7 +475,7 @@ def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[V
     from jsonschema import ValidationError
 
     if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
-        yield ValidationError("the items are not all different")
+        yield ValidationError("items are not unique")
 
 
 def _identity(value: object) -> Hashable:
@@ -532,7 +532,7 @@ def _fault_of_schema(schema: Schema, ignore_patterns: bool) -> str:
         return _TOO_DEEP
 
 
-_TOO_DEEP = f"it is nested more than {_MAX_DEPTH} levels deep: split it with $defs and $ref"
+_TOO_DEEP = f"nested more than {_MAX_DEPTH} levels deep: use $defs and $ref to flatten the schema"
 
 
 def _fault_of_shape(schema: Schema) -> str:
@@ -540,7 +540,7 @@ def _fault_of_shape(schema: Schema) -> str:
     while level:
         nodes += len(level)
         if nodes > _MAX_SCHEMA_VALUES:
-            return f"it has more than {_MAX_SCHEMA_VALUES:,} values: describe less"
+            return f"contains more than {_MAX_SCHEMA_VALUES:,} values: simplify the schema"
         if depth > _MAX_DEPTH:
             return _TOO_DEEP
         level = [inner for entry in level for inner in _entries(entry)]

@@ -162,8 +162,8 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
         media_type = _type_by_name(path, content)
     if not media_type.startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"the file {_shown(path)} is {media_type or 'of an unknown type'}, but should be {_KIND_NAMES[kind]}: "
-            "convert it, or leave it out"
+            f"expected {_KIND_NAMES[kind]}, but the file {_shown(path)} is {media_type or 'of an unknown type'}: "
+            "convert or remove the file"
         )
     return Media(media_type, content)
 
@@ -219,7 +219,7 @@ def address_of(
         return read_media(path, kind, max_bytes=max_bytes).data_uri
     if value[:5].lower() == "data:" and not value[5:].lower().startswith(f"{kind}/"):
         raise UnsupportedInputError(
-            f"a data: URI that begins {value[:30]!r} is not {_KIND_NAMES[kind]}: write data:{kind}/…;base64,…"
+            f"expected {_KIND_NAMES[kind]}, got a data: URI starting with {value[:30]!r}: use data:{kind}/…;base64,…"
         )
     return value
 
@@ -279,11 +279,13 @@ def _read(path: Path, kind: str, max_bytes: int) -> bytes:
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
         reason = getattr(error, "strerror", None) or type(error).__name__
         if isinstance(error, IsADirectoryError):
-            reason = f"it is a folder, and only the agent kind {AGENT_WITH_FILES!r} reads those"
-        raise MissingFileError(f"the {kind} {_shown(path)} cannot be read: {reason}; give a URL or a path") from error
+            reason = f"folders can only be read by agent kind {AGENT_WITH_FILES!r}"
+        raise MissingFileError(
+            f"cannot read the {kind} {_shown(path)}: {reason}; pass a URL or the path of a file"
+        ) from error
     if len(content) > max_bytes:
         raise UnsupportedInputError(
-            f"the {kind} {_shown(path)} is larger than {max_bytes:,} bytes: make it smaller, or give its URL"
+            f"the {kind} {_shown(path)} is larger than {max_bytes:,} bytes: reduce its size, or pass its URL"
         )
     return content
 
@@ -313,7 +315,7 @@ def _embed(item: ContentItem) -> ContentItem:
             return ContentItem(video=[_data_uri(frame, "image") for frame in value])
         return ContentItem.model_validate({kind: _data_uri(value, kind)})
     except UnsupportedInputError as error:
-        return ContentItem(text=f"{notes_of([item])[0]} was left out: {error}")
+        return ContentItem(text=f"{notes_of([item])[0]} was omitted: {error}")
 
 
 def _data_uri(address: str, kind: str) -> str:

@@ -74,7 +74,7 @@ class DictCompatibleModel(BaseModel):
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
                 raise _explain(self, error) from None
-            raise InvalidMessageError(f"{name!r} of a {type(self).__name__} cannot be set: {error}") from error
+            raise InvalidMessageError(f"cannot set {name!r} of a {type(self).__name__}: {error}") from error
 
     def __setitem__(self, key: str, value: object) -> None:
         setattr(self, key, value)
@@ -105,7 +105,7 @@ class DictCompatibleModel(BaseModel):
 def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
     """Describe the innermost problem and the path of its field. Leave out the value, which may be long or secret."""
     if isinstance(error, TypeError):
-        return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
+        return InvalidMessageError(f"a {type(model).__name__} is not valid: all keys must be strings")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost problem; others concern alternatives
     same = [one["msg"] for one in problems if len(one["loc"]) == len(problem["loc"]) > 1]
@@ -182,7 +182,7 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
     try:
         value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
     except ValueError as error:
-        raise ToolArgumentError(f"the arguments of {name!r} must be one JSON object: {error}") from error
+        raise ToolArgumentError(f"the arguments of {name!r} must be a single JSON object: {error}") from error
     if not isinstance(value, _MAPPINGS):
         raise ToolArgumentError(f"the arguments of {name!r} must be a JSON object, not {type(value).__name__}")
     return dict(value)
@@ -205,11 +205,9 @@ class ContentItem(DictCompatibleModel):
     def _check_exactly_one(self) -> Self:
         kinds = [kind for kind in ITEM_KINDS if getattr(self, kind) is not None]
         if not kinds:
-            raise ValueError(f"a content item needs one of {', '.join(ITEM_KINDS)}; none is set")
+            raise ValueError(f"a content item must set one of {', '.join(ITEM_KINDS)}")
         if len(kinds) > 1:
-            raise ValueError(
-                f"a content item holds one thing, but {' and '.join(kinds)} are set; use one item for each"
-            )
+            raise ValueError(f"a content item can set only one of {' and '.join(kinds)}; use a separate item for each")
         if not self.value and self.text is None:
             raise ValueError(f"the {kinds[0]} of a content item is empty")
         return self
@@ -320,7 +318,7 @@ class Message(DictCompatibleModel):
     @classmethod
     def _check_role(cls, role: object) -> object:
         if not isinstance(role, str) or role not in _ROLES:
-            hint = "; the result of a tool is 'function' here" if role == "tool" else ""
+            hint = "; for tool results, use 'function'" if role == "tool" else ""
             shown = repr(role[:_SHORT_CHARS]) if isinstance(role, str) else f"a value of type {type(role).__name__}"
             raise ValueError(f"{shown} is not a valid role: use one of {', '.join(_ROLES)}{hint}")
         return role
@@ -339,7 +337,7 @@ class Message(DictCompatibleModel):
     @model_validator(mode="after")
     def _check_function_has_a_name(self) -> Self:
         if self.role == FUNCTION and not self.name:
-            raise ValueError("a function message needs `name`, the tool whose result it is")
+            raise ValueError("a function message needs `name`, the name of the tool that returned the result")
         return self
 
     @property
@@ -408,7 +406,7 @@ def as_message(value: MessageLike) -> Message:
         return value
     if not isinstance(value, _MAPPINGS):
         raise InvalidMessageError(
-            f"a message is a Message or a dict with 'role' and 'content', not {type(value).__name__}"
+            f"a message must be a Message or a dict with 'role' and 'content', not {type(value).__name__}"
         )
     if not _KEYS.issuperset(value):
         keys: set[Any] = set(value) - _KEYS
@@ -419,11 +417,11 @@ def as_message(value: MessageLike) -> Message:
 
         hint = suggest(unknown.strip("'"), list(Message.model_fields))
         stop = "" if hint.endswith("?") else "."
-        raise InvalidMessageError(f"a message has no key {unknown}{hint}{stop} Put your own data into 'extra'")
+        raise InvalidMessageError(f"a message has no key {unknown}{hint}{stop} Put custom data in 'extra'")
     if "role" not in value:
         raise InvalidMessageError(f"a message needs 'role', one of {', '.join(_ROLES)}")
     if "content" not in value and value["role"] in (USER, SYSTEM):
-        raise InvalidMessageError(f"a {value['role']} message needs 'content', a text or a list of items")
+        raise InvalidMessageError(f"a {value['role']} message needs 'content', a string or a list of items")
     return Message(**value)
 
 
@@ -446,7 +444,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
             values = (values,)
         elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
             got = type(values).__name__
-            raise InvalidMessageError(f"messages are a text, a message, or a list of messages, not {got}: pass them")
+            raise InvalidMessageError(f"messages must be a string, a message or a list of messages, not {got}")
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)
@@ -474,7 +472,7 @@ def refuse_empty_question(messages: Sequence[Message]) -> None:
         raise InvalidMessageError(_EMPTY_QUESTION)
 
 
-_EMPTY_QUESTION = "the question is empty: write a text, or pass [] to continue a history"
+_EMPTY_QUESTION = "the question is empty: pass some text, or pass [] to continue a history"
 
 
 def _read_question(text: str) -> Message:
@@ -550,7 +548,7 @@ class Usage(DictCompatibleModel):
         default=0, ge=0, description="Part of prompt_tokens that the provider wrote to its cache"
     )
     long_cache_write_tokens: int = Field(
-        default=0, ge=0, description="Part of cache_write_tokens with the longer of two lifetimes"
+        default=0, ge=0, description="Part of cache_write_tokens with the longer of the two lifetimes"
     )
     reasoning_tokens: int = Field(default=0, ge=0, description="Part of completion_tokens spent on reasoning")
     cost: Decimal | None = None

@@ -93,11 +93,9 @@ def compile_pattern(text: str) -> Pattern:
     from pydantic import StringConstraints, TypeAdapter
 
     if len(text) > MAX_PATTERN_CHARS:
-        raise PatternError(
-            f"the pattern has {len(text):,} characters: {MAX_PATTERN_CHARS:,} are the most; write a shorter one"
-        )
+        raise PatternError(f"the pattern is {len(text):,} characters long; the limit is {MAX_PATTERN_CHARS:,}")
     if _SURROGATE.search(text):
-        raise PatternError("the pattern contains a lone surrogate: write the whole character")
+        raise PatternError("the pattern contains a lone surrogate: use the complete character")
     lookaheads, rest = _split_lookaheads(text)
     conditions = tuple(_Lookahead(compile_pattern(f"^(?:{inner})"), is_wanted) for is_wanted, inner in lookaheads)
     translation = _Translation(rest)
@@ -107,7 +105,7 @@ def compile_pattern(text: str) -> Pattern:
     except Exception as error:  # noqa: BLE001 - pydantic has no public name for the engine's error
         reason = str(error).rstrip().rpartition("\n")[2].strip().removeprefix("error: ").rstrip(".")
         reason = reason.removeprefix("SchemaError: ")
-        raise PatternError(f"the pattern {_shown(text)} cannot be used: {reason}") from None
+        raise PatternError(f"unsupported pattern {_shown(text)}: {reason}") from None
     size = translation.size + sum(one.pattern.size for one in conditions)
     return Pattern(text, size, validator, conditions)
 
@@ -174,11 +172,11 @@ class _Translation:
                 continue
             token = _TOKEN.match(self._text, at)
             if token is None:
-                raise self._refusal("it ends in a backslash")
+                raise self._refusal("trailing backslash")
             at = token.end()
             self._take(token)
             if self.size > 50 * MAX_REPEATS:
-                raise self._refusal("it is too large")
+                raise self._refusal("too large")
         return "".join(self._out)
 
     def _take(self, token: re.Match[str]) -> None:
@@ -210,32 +208,32 @@ class _Translation:
             return f"\\x{ord(token['control'].upper()) - 64:02x}"
         escape = token["escape"]
         if escape in "123456789k":
-            raise self._refusal("it has a backreference, which no engine matches in bounded time: leave it out")
+            raise self._refusal("backreferences cannot be matched in bounded time: remove the backreference")
         return _CLASSES.get(escape) or _escaped(escape)
 
     def _open(self, written: str) -> None:
         if written in ("(?=", "(?!", "(?<=", "(?<!"):
-            raise self._refusal(f"it has a lookaround, {written}…), which no engine matches in bounded time")
+            raise self._refusal(f"the lookaround {written}…) cannot be matched in bounded time")
         is_known = written in ("(", "(?:") or _FLAGS.fullmatch(written) or _NAMED.fullmatch(written)
         if not is_known:
-            raise self._refusal(f"{written!r} is not supported: write (…), (?:…) or (?<name>…)")
+            raise self._refusal(f"{written!r} is not supported: use (…), (?:…) or (?<name>…)")
         self._out.append(written)
         if not written.endswith(")"):
             if len(self._sizes) > 100:
-                raise self._refusal("its groups are nested more than 100 levels deep")
+                raise self._refusal("groups are nested more than 100 levels deep")
             self._sizes.append(0)
 
     def _repeat(self, token: re.Match[str]) -> None:
         is_lazy = token["repeat"] == "?" and self._repeats == 1
         if self._repeats and not is_lazy:
-            raise self._refusal(f"{token['repeat']!r} repeats a repeat: put a group around the inner one")
+            raise self._refusal(f"{token['repeat']!r} follows another quantifier: put the quantified part in a group")
         self._repeats += 1
         self._out.append(token["repeat"])
         if token["least"]:
             bounds = (token["least"], token["most"] or "0")
             times = max(int(bound.lstrip("0")[:6] or "0") for bound in bounds)
             if times > MAX_REPEATS:
-                raise self._refusal(f"it repeats more than {MAX_REPEATS} times: use minLength and maxLength")
+                raise self._refusal(f"repeat count exceeds {MAX_REPEATS}: use minLength and maxLength")
             self._sizes[-1] += self._last * max(times - 1, 0)
 
     def _character_class(self, start: int) -> int:
@@ -263,7 +261,7 @@ class _Translation:
             else:
                 out.append(self._own_sign(at, first))
                 at += 1
-        raise self._refusal("a '[' is not closed")
+        raise self._refusal("unclosed '['")
 
     def _own_sign(self, at: int, first: int) -> str:
         """Escape a character that is only special in Rust's classes. A `-` next to a class such as `\\w` is literal."""
@@ -278,13 +276,13 @@ class _Translation:
         if token["escape"] == "b":
             return r"\x08"
         if token["escape"] in ("B", "Z"):
-            raise self._refusal(f"\\{token['escape']} is not allowed in a class")
+            raise self._refusal(f"\\{token['escape']} is not allowed in a character class")
         if token["escape"] in ("d", "w"):
             return _CLASSES[token["escape"]][1:-1]
         return self._literal(token)
 
     def _refusal(self, reason: str) -> PatternError:
-        return PatternError(f"the pattern {_shown(self._text)} cannot be used: {reason}")
+        return PatternError(f"unsupported pattern {_shown(self._text)}: {reason}")
 
 
 _SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")

@@ -21,20 +21,20 @@ MILLION = Decimal(1_000_000)
 class Rates(Config):
     """Prices per million tokens."""
 
-    input: Decimal = Field(ge=0, description="The price of the prompt")
+    input: Decimal = Field(ge=0, description="Price of the prompt")
     cached_input: Decimal | None = Field(
-        default=None, ge=0, description="The price of the part of the prompt read from a cache; `input` if unset"
+        default=None, ge=0, description="Price of prompt tokens read from a cache; defaults to `input`"
     )
     cache_write: Decimal | None = Field(
-        default=None, ge=0, description="The price of the part of the prompt written to a cache; `input` if unset"
+        default=None, ge=0, description="Price of prompt tokens written to a cache; defaults to `input`"
     )
     long_cache_write: Decimal | None = Field(
-        default=None, ge=0, description="The same for the longer of two lifetimes; `cache_write` if unset"
+        default=None,
+        ge=0,
+        description="Price of cache writes with the longer of the two lifetimes; defaults to `cache_write`",
     )
-    output: Decimal = Field(ge=0, description="The price of the answer")
-    reasoning: Decimal | None = Field(
-        default=None, ge=0, description="The price of the reasoning in the answer; `output` if unset"
-    )
+    output: Decimal = Field(ge=0, description="Price of the response")
+    reasoning: Decimal | None = Field(default=None, ge=0, description="Price of reasoning tokens; defaults to `output`")
 
     def cost(self, usage: Usage) -> Decimal:
         """Return the cost of `usage`. Cache tokens are part of the prompt, and reasoning is part of the answer."""
@@ -63,36 +63,42 @@ class Rates(Config):
 class Tier(Rates):
     """Prices for calls whose prompt has at most `up_to` tokens."""
 
-    up_to: int | None = Field(default=None, ge=1, description="The longest prompt, in tokens; unset for no limit")
+    up_to: int | None = Field(
+        default=None, ge=1, description="Longest prompt in this tier, in tokens; no limit if unset"
+    )
 
 
 class PriceRow(Config):
     """A model's prices at certain servers, starting on a given day."""
 
-    models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
+    models: tuple[str, ...] = Field(min_length=1, description="Model names; `*` and `?` are wildcards")
     servers: tuple[str, ...] = Field(
-        default=("*",), description="Backends, or backend@host, as a request names them; `*` and `?` as above"
+        default=("*",), description="Backends, or backend@host, as in requests; `*` and `?` are wildcards"
     )
     currency: str = Field(pattern="^[A-Z]{3}$", description="ISO 4217: USD, CNY, EUR")
-    valid_from: date = Field(description="The first day, UTC")
-    valid_until: date | None = Field(default=None, description="The last day, UTC; open if unset")
-    input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    cached_input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    long_cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    output: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    reasoning: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; without tiers")
-    tiers: tuple[Tier, ...] = Field(default=(), description="By the length of the prompt, the shortest first")
-    source: str = Field(default="", description="The page that publishes the price")
+    valid_from: date = Field(description="First day on which the price applies, UTC")
+    valid_until: date | None = Field(
+        default=None, description="Last day on which the price applies, UTC; no end if unset"
+    )
+    input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    cached_input: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    long_cache_write: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    output: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    reasoning: Decimal | None = Field(default=None, ge=0, description="As in `Rates`; only without tiers")
+    tiers: tuple[Tier, ...] = Field(default=(), description="Prices by prompt length, shortest first")
+    source: str = Field(default="", description="URL of the page that publishes the price")
 
     @model_validator(mode="after")
     def _has_prices_once(self) -> Self:
         if self.tiers:
             limits = [float("inf") if tier.up_to is None else tier.up_to for tier in self.tiers]
             if limits != sorted(set(limits)):
-                raise ValueError("tiers must go from the shortest prompt to the longest, each with its own `up_to`")
+                raise ValueError(
+                    "tiers must be ordered by prompt length, shortest first, each with a different `up_to`"
+                )
             if any(getattr(self, name) is not None for name in Rates.model_fields):
-                raise ValueError("put the prices either in the row or in its tiers, not in both")
+                raise ValueError("specify prices either in the row or in its tiers, not in both")
         elif self.input is None or self.output is None:
             raise ValueError("a row needs `input` and `output`, or `tiers`")
         return self

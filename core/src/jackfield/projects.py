@@ -26,7 +26,7 @@ _MAX_FILE_BYTES = 4 << 20
 TRUST_FOLDER = "trusted"
 
 Answer = Literal["yes", "changed", "no"]
-_WHY = {"changed": "it has changed since you agreed to it", "no": "you have not agreed to it"}
+_WHY = {"changed": "the file changed after you trusted it", "no": "you have not trusted the file"}
 _logged: set[tuple[Path, str]] = set()
 
 
@@ -88,7 +88,10 @@ class Project:
         if not self.ignored:
             return ""
         reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]
-        line = f"{', '.join(self.ignored)} of {self.path}: ignored, because {reason}. To review them: jackfield trust"
+        line = (
+            f"ignored {', '.join(self.ignored)} in {self.path}, because {reason}. "
+            "To review the settings, run: jackfield trust"
+        )
         return "".join(char if char.isprintable() else "?" for char in line)
 
     def log_ignored(self) -> None:
@@ -132,7 +135,7 @@ def read_file(path: Path) -> tuple[bytes, bool]:
         owners = {os.fstat(file.fileno()).st_uid, path.lstat().st_uid}
         raw = file.read(_MAX_FILE_BYTES + 1)
     if len(raw) > _MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than 4 MiB, too large for a project's file")
+        raise ConfigError(f"{path} exceeds the 4 MiB limit for project files")
     return raw, hasattr(os, "geteuid") and not owners <= {0, os.geteuid()}
 
 

@@ -147,7 +147,7 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message
     items = [
-        item if facts.takes(item.type) else ContentItem(text=f"({item.type} left out: this model takes none)")
+        item if facts.takes(item.type) else ContentItem(text=f"({item.type} omitted: not supported by this model)")
         for item in message.content
     ]
     return message if items == message.content else message.replace(content=items)

@@ -123,7 +123,7 @@ class _Missing:
 
 
 _MISSING = _Missing()
-_NOT_YET = "there is no result yet: read all events first"
+_NOT_YET = "no result yet: read all events first"
 
 
 History: TypeAlias = "Sequence[MessageLike] | RunResult[Any]"
@@ -142,7 +142,7 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
     value: Any = history
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         got = type(value).__name__
-        raise ConfigError(f"history must be a list of messages or the result of an earlier question, not {got}")
+        raise ConfigError(f"history must be a list of messages or the result of an earlier run, not {got}")
     try:
         return as_messages(history)
     except InvalidMessageError as error:
@@ -206,7 +206,7 @@ class RunResult(Generic[T]):
         """
         if isinstance(self.data, _Missing):
             raise InvalidAnswerError(
-                f"there is no output: the run ended with {self.stop_reason!r} before the answer was complete",
+                f"no output: the run ended with {self.stop_reason!r} before the answer was complete",
                 partial_text=self.text,
             )
         return self.data
@@ -399,7 +399,7 @@ def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
     if trimmed is None:
         return []
     return [
-        f"the conversation is too long for the model: {trimmed.dropped} messages were left out and {trimmed.shortened} "
+        f"the conversation is too long for the model: {trimmed.dropped} messages were dropped and {trimmed.shortened} "
         f"shortened (about {trimmed.tokens_before} → {trimmed.tokens_after} tokens)"
     ]
 
@@ -440,7 +440,7 @@ class RunStream(Generic[T]):
 
     def __aiter__(self) -> AsyncIterator[ModelEvent | AgentEvent | RunEvent]:
         if self._reading is not None:
-            raise RuntimeError("the events of a run are read once: ask again, or keep what you need")
+            raise RuntimeError("a run's events can only be read once: store the events you need, or start another run")
         self._reading = self._events_told()
         return self._reading
 

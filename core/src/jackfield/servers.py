@@ -105,7 +105,7 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(
                 status=503,
                 code="unavailable",
-                message="the store of runs cannot be used: try again later",
+                message="the run store is unavailable: try again later",
                 retry_after_s=retry_after_s or 5,
             )
         case LimitReachedError():
@@ -119,7 +119,9 @@ def refusal_of(error: Exception) -> Refusal:
     status = getattr(error, "status_code", None)  # an HTTPException of an ASGI framework
     if isinstance(status, int) and 400 <= status < 500 and hasattr(error, "detail"):
         return Refusal(status=status, code=_CODES.get(status, "invalid_request"), message=_message_of(status, error))
-    return Refusal(status=500, code="internal", message="the server failed at this request: its log names the cause")
+    return Refusal(
+        status=500, code="internal", message="the server could not handle this request: see its log for the cause"
+    )
 
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -128,9 +130,9 @@ _CODES = {404: "not_found", 405: "method_not_allowed"}
 def _message_of(status: int, error: Exception) -> str:
     match status:
         case 404:
-            return "nothing answers at this path: check the address"
+            return "nothing is served at this path: check the URL"
         case 405:
-            return "this method is not supported at this path"
+            return "method not allowed at this path"
     return str(getattr(error, "detail", ""))
 
 
@@ -161,7 +163,7 @@ def failure_of(failed: RunFailed) -> RequestRefusedError:
             retry_after_s=_RETRY_AFTER_S,
         )
     return RequestRefusedError(
-        f"the run failed ({failed.kind}): the log of the server names the cause", status=500, code="server_error"
+        f"the run failed ({failed.kind}): see the server log for the cause", status=500, code="server_error"
     )
 
 
@@ -182,11 +184,11 @@ def read_object(body: bytes) -> dict[str, Any]:
         if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
             _check_depth(value)
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        message = f"the body of the request is not valid JSON in UTF-8: {reason}"
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        message = f"the request body is not valid UTF-8 JSON: {reason}"
         raise RequestRefusedError(message, code="invalid_json") from None
     if not isinstance(value, dict):
-        message = f"the body of the request must be a JSON object, not {type(value).__name__}"
+        message = f"the request body must be a JSON object, not {type(value).__name__}"
         raise RequestRefusedError(message, code="invalid_json")
     return value
 
@@ -208,7 +210,7 @@ def _read_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:50]!r} is repeated")
+        raise ValueError(f"duplicate key {twice[:50]!r}")
     return table
 
 
@@ -220,7 +222,7 @@ def _read_number(text: str) -> float:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -377,7 +379,7 @@ def load_server(entry: object, host: Plugins) -> Server:
         return entry
     settings = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
-        raise ConfigError("a face must be a server, the name of one, or a dict with its `name` and settings")
+        raise ConfigError("a face must be a server, a server's name, or a dict with `name` and settings")
     row = host.find("server", settings["name"])
     overrides = {key: value for key, value in settings.items() if key != "name"}
     server: Server = host.make(row, {**host.settings.options_of(row.kind, row.address), **overrides}, Server)

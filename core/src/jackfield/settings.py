@@ -371,7 +371,8 @@ def enabled_form(name: str) -> str:
         actors = [f"{kind}.NAME" for kind in ENABLED_KINDS]
         *forms, last = actors + [f"{kind}.PACKAGE/NAME" for kind in CONSIDERED_KINDS]
         raise ConfigError(
-            f"{name!r} cannot be enabled: write {', '.join(forms)} or {last}; name other kinds in code to use them"
+            f"{name!r} cannot be enabled: use {', '.join(forms)} or {last}; plugins of other kinds must be named in "
+            "code"
         )
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
@@ -387,8 +388,8 @@ def settings_form(name: str) -> str:
     if kind not in _CONFIGURED_KINDS or component in ("", "*"):
         *forms, last = (f"{one}.NAME" for one in _CONFIGURED_KINDS)
         raise ConfigError(
-            f"{name!r} has no settings in files: write {', '.join(forms)} or {last}; configure other kinds where code "
-            f"or an agent file names them"
+            f"{name!r} cannot be configured in a settings file: use {', '.join(forms)} or {last}; configure other "
+            "kinds in code or in an agent file"
         )
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
@@ -431,7 +432,9 @@ def _log_settings(text: str) -> dict[str, str]:
     if level in _FALSE and not form:
         return {}
     if level not in ("info", "debug") or form not in ("", "text", "json"):
-        raise ConfigError(f"{LOG_VARIABLE} must be info or debug, followed by ,json for lines of JSON; not {text!r}")
+        raise ConfigError(
+            f"{LOG_VARIABLE} must be info or debug, optionally followed by ,json for JSON lines, got {text!r}"
+        )
     return {"level": level, "format": form or "text"}
 
 
@@ -442,7 +445,7 @@ def _names(text: str) -> list[str]:
 def _flag(text: str, variable: str) -> bool:
     value = text.strip().lower()
     if value not in _TRUE + _FALSE:
-        raise ConfigError(f"{variable} is a switch: set it to 1 or 0, not {text!r}")
+        raise ConfigError(f"{variable} must be 1 or 0, got {text!r}")
     return value in _TRUE
 
 
@@ -476,16 +479,16 @@ def _parse_toml(raw: bytes, path: Path) -> dict[str, object]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply to be read") from None
+        raise ConfigError(f"{path} is nested too deeply") from None
 
 
 _KEYS: Mapping[str, tuple[str, object]] = {
     **dict.fromkeys(("allow", "block", "enabled", "local", "order"), ("a list of names", list[str])),
     **dict.fromkeys(("safe", "strict"), ("true or false", bool)),
-    "prefer": ("a table of texts", dict[str, str]),
-    "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
+    "prefer": ("a table of strings", dict[str, str]),
+    "settings": ("a table that contains one table per component", dict[str, dict[str, Any]]),
 }
 """The types of the settings in a file, in words and as annotations."""
 _USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"], "record": ("true, false or a table", bool | dict[str, Any])}
@@ -495,10 +498,13 @@ def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table")
     if "secrets" in table and "secrets" not in keys:
-        raise ConfigError(f"{where} has secrets, but others can read a project: move them to the user's config.toml")
+        raise ConfigError(
+            f"{where} contains secrets, but project files can be read by others: move the secrets to your user-level "
+            "config.toml"
+        )
     for key, value in table.items():
         if key not in keys:
-            remedy = "; write keys under [secrets]" if "secrets" in keys and key.isupper() else suggest(key, keys)
+            remedy = "; put keys under [secrets]" if "secrets" in keys and key.isupper() else suggest(key, keys)
             raise ConfigError(f"{where}: unknown setting {key!r}{remedy}")
         wanted, hint = keys[key]
         if not fits(value, hint):

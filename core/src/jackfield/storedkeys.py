@@ -86,7 +86,7 @@ class StoredKeys:
         problem = _write_to_keyring(name, key)
         self._write({**keys, name: key if problem else None})
         if problem and name in keys and keys[name] is None:
-            problem += ", and it still has an older key of this name"
+            problem += ", and still contains an older key with this name"
         return KeyStorage("file", problem) if problem else KeyStorage("keyring")
 
     def remove(self, name: str) -> bool:
@@ -108,7 +108,9 @@ class StoredKeys:
         try:
             with self.path.open("rb") as file:
                 if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
-                    raise ConfigError(f"other users can read the keys in {self.path}: chmod 600 {self.path}")
+                    raise ConfigError(
+                        f"the keys in {self.path} can be read by other users; to fix this, run: chmod 600 {self.path}"
+                    )
                 raw = file.read()
         except (FileNotFoundError, NotADirectoryError):
             return {}
@@ -119,7 +121,9 @@ class StoredKeys:
         except (ValueError, RecursionError):
             keys = None
         if not isinstance(keys, dict) or not all(value is None or isinstance(value, str) for value in keys.values()):
-            raise ConfigError(f"{self.path} is damaged: remove it, and store the keys again: jackfield keys set NAME")
+            raise ConfigError(
+                f"{self.path} is corrupted: remove the file, then store the keys again with `jackfield keys set NAME`"
+            )
         return keys
 
     def _write(self, keys: Mapping[str, str | None]) -> None:
@@ -149,7 +153,7 @@ class StoredKeys:
 
 def _keyring_failure(name: str, error: Exception) -> str:
     return (
-        f"the key {name} is in the system keyring, which does not work here ({type(error).__name__}): "
+        f"the key {name} is in the system keyring, which is not available here ({type(error).__name__}): "
         f"set the environment variable {name} instead"
     )
 
@@ -159,13 +163,13 @@ def _write_to_keyring(name: str, key: str) -> str:
     try:
         import keyring
     except ImportError:
-        return "the package keyring is not installed"
+        return "the keyring package is not installed"
     try:
         # Backends with a priority below 1 always fail or write plain text.
         if keyring.get_keyring().priority < 1:
-            return "this system has no keyring that encrypts"
+            return "this system has no encrypted keyring"
         keyring.set_password(_SERVICE, name, key)
         is_written = keyring.get_password(_SERVICE, name) == key
     except Exception as error:  # noqa: BLE001 - backends raise errors of their own, whose texts may hold the key
         return f"the system keyring failed ({type(error).__name__})"
-    return "" if is_written else "the system keyring did not keep the key"
+    return "" if is_written else "the system keyring did not store the key"

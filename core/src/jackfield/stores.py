@@ -173,7 +173,7 @@ class Store(Configured, ABC):
         Raises:
             StoreError: The store does not support search, or cannot be read.
         """
-        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} does not support searching runs")
 
     async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for overrides
         """Change a run's title, even while a process holds the run. Implementing this method is optional.
@@ -182,7 +182,7 @@ class Store(Configured, ABC):
             RunNotFoundError: No run has this id.
             StoreError: The store does not support renaming, or cannot be written.
         """
-        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot rename its runs")
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} does not support renaming runs")
 
     @abstractmethod
     async def delete(self, run_id: str) -> None:
@@ -206,7 +206,7 @@ class Store(Configured, ABC):
         Raises:
             StoreError: The store does not support signals, or is unavailable.
         """
-        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} does not support signals")
 
     def listen(self) -> AsyncIterator[Signal]:
         """Yield an empty signal once listening has started, then other processes' signals as they arrive.
@@ -216,7 +216,7 @@ class Store(Configured, ABC):
         Raises:
             StoreError: The store does not support signals, or is unavailable.
         """
-        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
+        raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} does not support signals")
 
     @abstractmethod
     def recorder(self, agent: AgentLike) -> Recorder:
@@ -247,7 +247,7 @@ def load_store(entry: object, host: Plugins) -> Store:
         return entry
     settings = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
-        raise ConfigError("store must be a store, the name of one, or a dict with its `name` and settings")
+        raise ConfigError("store must be a store, a store's name, or a dict with `name` and settings")
     host = checked_host(host)
     row = host.find("store", settings["name"])
     given = {key: value for key, value in settings.items() if key != "name"}

@@ -91,7 +91,7 @@ class InterruptibleWait:
     def __enter__(self) -> None:
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("events of a run can only be read inside a task of asyncio")
+            raise RuntimeError("a run's events can only be read inside an asyncio task")
         self._task, self._earlier_cancels = task, task.cancelling()
         if self._is_over:  # events that are ready without waiting still arrive
             asyncio.get_running_loop().call_soon(self.interrupt)

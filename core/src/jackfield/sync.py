@@ -351,7 +351,7 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
 
     def arrive(result: None, refusal: BaseException | None) -> None:
         if refusal is not None:
-            _log.warning("background work was not done: %s", refusal)
+            _log.warning("background work was not completed: %s", refusal)
         _settle(done, result, refusal)
 
     _this_process().workers.submit(_Job(work, arrive))
@@ -495,9 +495,9 @@ class _Workers:
                 threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()
             except (RuntimeError, MemoryError) as error:
                 problem = JackfieldError(
-                    f"no thread for a plain function: the machine cannot start any more ({error}), and none of the "
-                    f"{len(self._running)} worker threads will become free: raise the limit of threads (ulimit -u, or "
-                    f"the container's), or run less at once"
+                    f"no thread for a plain function: the system cannot start another thread ({error}), and none of "
+                    f"the {len(self._running)} worker threads will become free: increase the thread limit (ulimit -u, "
+                    "or the container's limit), or run fewer calls at once"
                 )
                 problem.__cause__ = error
                 return problem
@@ -508,9 +508,9 @@ class _Workers:
         names = collections.Counter(job.name for job in self._at_work())
         most = ", ".join(f"{name} ({count})" for name, count in names.most_common(5))
         return JackfieldError(
-            f"no thread for a plain function: all {names.total()} worker threads are held by functions that were "
-            f"abandoned (timed out or cancelled) but still run: {most}; set timeouts inside them, or restart the "
-            f"process"
+            f"no thread for a plain function: all {names.total()} worker threads are occupied by functions that were "
+            f"abandoned (timed out or cancelled) but are still running: {most}; set timeouts inside these functions, "
+            "or restart the process"
         )
 
     def _work(self) -> None:
@@ -570,8 +570,8 @@ class _Background:
         except RuntimeError as error:
             self.loop.close()
             raise JackfieldError(
-                f"no thread for the event loop: the machine cannot start any more ({error}); raise the limit of "
-                f"threads (ulimit -u, or the container's), or run less at once"
+                f"no thread for the event loop: the system cannot start another thread ({error}); increase the thread "
+                "limit (ulimit -u, or the container's limit), or run fewer calls at once"
             ) from error
         atexit.register(self._at_exit)
 
@@ -597,7 +597,7 @@ class _Background:
                 with contextlib.suppress(KeyboardInterrupt, SystemExit):
                     self.loop.run_forever()
         except BaseException:  # noqa: BLE001 - waiting callers get an error below
-            _log.exception("the background event loop broke; the next call starts a new one")
+            _log.exception("the background event loop failed; the next call starts a new loop")
         finally:
             self.has_ended = True
             with contextlib.suppress(Exception):  # a broken loop may not close
@@ -623,7 +623,7 @@ class _Background:
 
 
 def _raise_lost() -> NoReturn:
-    raise JackfieldError("the background event loop ended before this call (see the log): try again")
+    raise JackfieldError("the background event loop stopped before this call (see the log): try again")
 
 
 class _Process:
@@ -658,6 +658,6 @@ def _background_for(work: Awaitable[Any] | AsyncIterator[Any]) -> _Background:
     if isinstance(work, Coroutine):
         work.close()
     raise JackfieldError(
-        "a blocking call was made inside Jackfield's own event loop, where it would wait for itself: "
-        "in an `async def` tool or agent, use the async counterpart (arun, astream, acomplete)"
+        "a blocking call inside Jackfield's own event loop would deadlock: in an `async def` tool or agent, use the "
+        "async counterpart (arun, astream, acomplete)"
     )

@@ -59,12 +59,12 @@ def test_prices_of_the_model_become_costs() -> None:
 
 def test_media_are_refused_from_a_user_and_noted_in_a_result() -> None:
     image = ContentItem(image="data:image/png;base64,aaaa")
-    with pytest.raises(UnsupportedInputError, match="scripted:scripted does not take image input: use a model"):
+    with pytest.raises(UnsupportedInputError, match="scripted:scripted does not support image input: use a model"):
         asked(messages=[Message("user", [image])])
     call = Message("assistant", "", function_call=FunctionCall("look", "{}"), extra={"function_id": "c"})
     result = Message("function", [image], name="look", extra={"function_id": "c"})
     _, request = asked(messages=[*ASK, call, result], functions=[LOOK])
-    assert request.messages[-1].get_text_content() == "(image left out: this model takes none)"
+    assert request.messages[-1].get_text_content() == "(image omitted: not supported by this model)"
     _, request = asked(messages=[Message("user", [image])], facts=ModelFacts(images=True))
     assert request.messages[0].content == [image]
 

@@ -165,4 +165,4 @@ def test_answers_come_as_they_arrive_with_the_number_of_their_request() -> None:
         model.batch(["a"], concurrency=0)
     [empty, wrong] = model.batch([[], [{"role": "nobody", "content": "x"}]])
     assert isinstance(empty, ConfigError)
-    assert str(wrong).startswith("a message of this request is not valid: ")
+    assert str(wrong).startswith("invalid message in this request: ")

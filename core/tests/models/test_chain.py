@@ -111,5 +111,5 @@ def test_processors_of_a_model_cannot_change_once_it_was_asked() -> None:
     model._use_processors([], add=True)
     asyncio.run(model.acomplete(ASK))
     for add in (True, False):
-        with pytest.raises(RuntimeError, match="scripted:scripted has already been asked, so its processors can no"):
+        with pytest.raises(RuntimeError, match="scripted:scripted has already been used, so its processors can no"):
             model._use_processors([], add=add)

@@ -21,7 +21,7 @@ def test_an_answer_in_progress_and_a_finished_one_as_one_object() -> None:
     with pytest.raises(ModelResponseError) as caught:
         fold.check_complete("b:m")
     assert (str(caught.value), caught.value.partial_text, caught.value.backend) == (
-        "b:m ended its answer in the middle", "Hel", "b",
+        "the response from b:m was cut off", "Hel", "b",
     )  # fmt: skip
     fold.feed(ModelFinished("length", model="m-1", response_id="r", created=7, data={"k": 1}, provider_reason="max"))
     fold.check_complete("b:m")

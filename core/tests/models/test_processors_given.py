@@ -131,7 +131,7 @@ class AsyncAround(Processor):
     [
         (Nameless, "<class .*Nameless'> is not a processor: pass a name"),
         (5, "5 is not a processor: pass a name"),
-        (Nameless(), "the processor Nameless has no name: set `name` in its class"),
+        (Nameless(), "processor Nameless has no name: set `name` in its class"),
         (NoRequest(), "processor 'acme' returned an object of type NoneType from `prepare`, which must be a plain"),
         (AsyncPrepare(), "processor 'acme' returned an object of type coroutine from `prepare`, which must be a plain"),
         (AsyncAround(), "processor 'acme' returned an object of type coroutine from `around`, which must yield events"),
@@ -175,7 +175,7 @@ def test_the_error_for_a_transform_that_returns_no_events_names_it(
     feed: Callable[[ModelEvent], Any], kind: str
 ) -> None:
     with pytest.raises(
-        BrokenPluginError, match=rf"Transform\.feed returned an object of type {kind}: yield events, or"
+        BrokenPluginError, match=rf"Transform\.feed returned an object of type {kind}, but must yield events or"
     ):
         ScriptedModel([answer("a")], processors=[Feeds(feed)]).ask("q")
 
@@ -191,8 +191,8 @@ def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:
     with pytest.raises(ConfigError, match="processors"):
         made(host, processors="marking")
     model = made(host)
-    with pytest.raises(ConfigError, match="when you make it"):
+    with pytest.raises(ConfigError, match="when creating the model"):
         get_chat_model(model, processors=[Second()])
     model.ask("q")
-    with pytest.raises(RuntimeError, match="already been asked"):
+    with pytest.raises(RuntimeError, match="already been used"):
         model._use_processors([Second()], add=True)

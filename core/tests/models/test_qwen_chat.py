@@ -123,7 +123,7 @@ def test_media_come_through_a_delta_stream() -> None:
 def test_no_messages_are_an_error_before_anything_is_asked() -> None:
     model = scripted(answer("x"))
     for stream in (True, False):
-        with pytest.raises(ValueError, match="Messages can not be empty"):
+        with pytest.raises(ValueError, match="messages cannot be empty"):
             model.chat([], stream=stream)
     assert model.requests == []
 

@@ -41,10 +41,10 @@ def test_a_request_has_what_the_call_and_the_model_say() -> None:
 @pytest.mark.parametrize(
     ("functions", "said"),
     [
-        ([5], "functions must be a list of schemas, such as [tool.function], not of int"),
-        ([{"description": "x"}], "a function needs a 'name', next to 'description' and 'parameters'"),
-        ([{"name": 5}], "a function needs a 'name', next to 'description' and 'parameters'"),
-        ([{"type": "function", "function": 5}], "a function needs a 'name', next to 'description' and 'parameters'"),
+        ([5], "functions must be a list of schemas, such as [tool.function], but contains int"),
+        ([{"description": "x"}], "a function needs a 'name' next to 'description' and 'parameters'"),
+        ([{"name": 5}], "a function needs a 'name' next to 'description' and 'parameters'"),
+        ([{"type": "function", "function": 5}], "a function needs a 'name' next to 'description' and 'parameters'"),
     ],
     ids=str,
 )
@@ -57,10 +57,10 @@ def test_a_function_that_is_none_is_refused(functions: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ([], "Messages can not be empty: there is nothing to ask, pass a question"),
+        ([], "messages cannot be empty: pass at least one question"),
         (
             [Message("system", "a"), Message("user", "b"), Message("system", "c")],
-            "there are two system messages: join them into one, at the front",
+            "there are two system messages: merge them into one at the start",
         ),
     ],
     ids=["none", "two system messages"],
@@ -89,7 +89,7 @@ def test_a_server_is_named_without_what_may_be_a_key(url: str | None, name: str)
 def test_an_address_that_is_none_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         name_of_server("b", "http://[secret")
-    assert str(caught.value) == "the address of the server is not a valid URL: write http://host:port/path"
+    assert str(caught.value) == "the server URL is not valid: use the form http://host:port/path"
 
 
 def test_a_backend_that_states_nothing_takes_text_alone() -> None:
@@ -113,7 +113,7 @@ def test_media_in_results_are_noted_and_in_questions_kept() -> None:
     item, text = ContentItem(image="https://h/i.png"), ContentItem(text="t")
     result, question = Message("function", [text, item], name="f"), Message("user", [item])
     noted = with_media_noted(result, ModelFacts())
-    assert [one.text for one in noted.items] == ["t", "(image left out: this model takes none)"]
+    assert [one.text for one in noted.items] == ["t", "(image omitted: not supported by this model)"]
     assert with_media_noted(result, ModelFacts(images=True)) is result
     assert with_media_noted(question, ModelFacts()) is question
     plain = Message("function", "t", name="f")

@@ -134,7 +134,7 @@ def test_stop_texts_hold_whatever_the_server_does() -> None:
 
 CALL, IMAGE = FunctionCallDelta(0, id="c", name="f"), MediaDelta(ContentItem(image="http://x/a.png"))
 STOP, NOTE = ModelFinished("stop"), PluginEvent("acme/note", {})
-NO_END = StreamReset("the answer has no </think>, so it is text")
+NO_END = StreamReset("the answer has no </think>, so all of it was treated as text")
 
 
 def T(text: str) -> TextDelta:  # noqa: N802 - a table of events

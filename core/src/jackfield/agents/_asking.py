@@ -153,7 +153,7 @@ async def aresume(
     if "resume" in options:
         raise ConfigError("resume() takes no option 'resume': pass the decisions as approvals={call_id: True}")
     if "run_id" in options:
-        raise ConfigError("resume() takes no option 'run_id': pass the id of the run as its first argument")
+        raise ConfigError("resume() takes no option 'run_id': pass the run ID as the first argument")
     options["run_id"], options["resume"] = run_id, approvals or True
     return await aask(agent, (), output=output, **options)
 

@@ -254,11 +254,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _check_parts(self) -> None:
         """Raise ConfigError if this kind of agent does not support an option."""
         if self.handoffs and not self.supports_handoff:
-            raise ConfigError(f"{type(self).__name__} cannot hand conversations over: leave handoffs out")
+            raise ConfigError(f"{type(self).__name__} does not support handoffs: omit `handoffs`")
         if self.toolsets and type(self)._run is not Agent._run:
             raise ConfigError(
-                f"{type(self).__name__} defines `_run`, so it cannot use toolset {self.toolsets[0].name!r}, whose "
-                f"tools are made for each run"
+                f"{type(self).__name__} defines `_run`, so it cannot use toolset {self.toolsets[0].name!r}, which "
+                "creates tools for each run"
             )
 
     # --- for subclasses to override ---
@@ -408,7 +408,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         for agent, name, wanted in self._needed_deps:
             raise ConfigError(
                 f"agent {agent!r} needs deps: its tool {name!r} takes a ToolContext[{wanted}]. Pass deps= to the run, "
-                f"or annotate ToolContext[{wanted} | None] if the tool can do without"
+                f"or annotate ToolContext[{wanted} | None] if the tool does not require deps"
             )
 
     @cached_property
@@ -429,7 +429,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Return a function that yields a run's events. With `output`, the run ends with validated data."""
         if output is None:
             if way is not None:
-                raise ConfigError(f"way={way!r} has no effect without output=: pass output= as well, or leave way out")
+                raise ConfigError(f"way={way!r} has no effect without output=: pass output= as well, or omit way")
             return self.events
         from jackfield.agents._structured import choose_way, end_in_data
         from jackfield.answers import form_of
@@ -466,14 +466,14 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             known |= {*self._options_of_lists(options)}
         for name in sorted(options.keys() - known - _INTERNAL_OPTIONS):
             hint = suggest(name, known | {"history", "output"})
-            raise ConfigError(f"a run of agent {self._label!r} has no option {name!r}{hint}")
+            raise ConfigError(f"runs of agent {self._label!r} have no option {name!r}{hint}")
         own = options.keys() & self.run_options.__annotations__.keys() - RunOptions.__annotations__.keys()
         hints = get_type_hints(self.run_options) if own else {}
         for name in sorted(own):
             if not fits(options[name], hints[name]):
                 wanted = getattr(hints[name], "__name__", hints[name])
                 got = type(options[name]).__name__
-                raise ConfigError(f"option {name!r} of a run of agent {self._label!r} must be {wanted}, not {got}")
+                raise ConfigError(f"run option {name!r} of agent {self._label!r} must be {wanted}, not {got}")
 
     def _check_config(self, config: RunConfig) -> RunConfig:
         if config is None:
@@ -482,8 +482,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             return GenerateConfig.parse(config, what="config")
         if type(self)._run is not Agent._run:
             raise ConfigError(
-                f"{type(self).__name__} defines `_run`, so its model options cannot depend on the turn: "
-                f"pass config as a dict"
+                f"{type(self).__name__} defines `_run`, so `config` cannot be a function of the turn: pass a dict"
             )
         return config
 
@@ -571,13 +570,13 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             ConfigError: An argument is not valid, or the server cannot listen on the address.
             PluginError: `jackfield-web` is not installed.
         """
-        check_argument("address", address, str, "an address, such as 127.0.0.1")
+        check_argument("address", address, str, "a host address such as 127.0.0.1")
         check_argument("port", port, int, "a number from 0 to 65535")
         check_argument("store", store, str | None, "the name of a store")
         check_argument("token_file", token_file, str | PathLike | None, "a path")
         check_argument("open_browser", open_browser, bool, "True or False")
         if not 0 <= port <= 65535:
-            raise ConfigError(f"port must be a number from 0 to 65535, not {port}")
+            raise ConfigError(f"port must be between 0 and 65535, got {port}")
         words = [f"--host={address}", f"--port={port}"]
         words += [] if store is None else [f"--store={store}"]
         words += [] if token_file is None else [f"--token-file={os.fspath(token_file)}"]
@@ -612,7 +611,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _recorder(self) -> Recorder:
         if self.store is None:
             raise ConfigError(
-                f"the runs of agent {self._label!r} are not recorded: give it a store, such as store='sqlite'"
+                f"runs of agent {self._label!r} are not recorded: pass a store to the agent, such as store='sqlite'"
             )
         return self.store.recorder(self)
 
@@ -740,13 +739,13 @@ def _read_messages(messages: Messages, *, is_question: bool) -> tuple[Message, .
 
 def _check_texts(**texts: object) -> None:
     for name, text in texts.items():
-        check_argument(name, text, str | None, "a text")
+        check_argument(name, text, str | None, "a string")
 
 
 def _read_suggestions(suggestions: Sequence[str]) -> tuple[str, ...]:
-    texts = tuple(checked_list(suggestions, "suggestions", "texts"))
+    texts = tuple(checked_list(suggestions, "suggestions", "strings"))
     for text in texts:
-        check_argument("each of suggestions", text, str, "a text")
+        check_argument("each of suggestions", text, str, "a string")
     return texts
 
 
@@ -754,18 +753,18 @@ def _read_adjustable(adjustable: Sequence[Adjustable]) -> tuple[Adjustable, ...]
     names = tuple(checked_list(adjustable, "adjustable", "names of options"))
     for name in names:
         if name not in get_args(Adjustable):
-            raise ConfigError(f"adjustable has {name!r}; people can change {', '.join(get_args(Adjustable))}")
+            raise ConfigError(f"adjustable: unknown option {name!r}; use {', '.join(get_args(Adjustable))}")
     return names
 
 
 def _read_models(models: Sequence[str], *, has_model: bool) -> tuple[str, ...]:
     names = tuple(checked_list(models, "models", "models"))
     for name in names:
-        check_argument("each of models", name, str, "a text: backend:model")
+        check_argument("each of models", name, str, "a string such as 'backend:model'")
         if ":" not in name:
-            raise ConfigError(f"models has {name!r}: name the backend as well, as in openai:{name}")
+            raise ConfigError(f"models: {name!r} has no backend; add one, as in openai:{name}")
     if names and not has_model:
-        raise ConfigError("models are alternatives to llm: set llm as well, or leave models out")
+        raise ConfigError("`models` lists alternatives to `llm`: set `llm` as well, or omit `models`")
     return names
 
 
@@ -793,17 +792,18 @@ def _check_run(
     if resources is not None:
         check_argument("resources", resources, RunResources, "RunResources")
     check_count("attempts", attempts)
-    check_argument("session", session, str, "a text")
+    check_argument("session", session, str, "a string")
     if run_id is not None:
-        check_argument("run_id", run_id, str, "the id of a recorded run, such as result.run_id")
+        check_argument("run_id", run_id, str, "the ID of a recorded run, such as result.run_id")
     if resume is not False and resume is not True:
-        wanted = "True, or {call id: True or False} for calls in result.waiting"
+        wanted = "True, or {call_id: True or False} for the calls in result.waiting"
         check_argument("resume", resume, Mapping[str, bool | Denial], wanted)
     if ask is not None and not callable(ask):
-        raise ConfigError(f"ask of a run must be a function, not {type(ask).__name__}")
+        raise ConfigError(f"the run option `ask` must be a function, not {type(ask).__name__}")
     if approve is not None and not callable(approve):
         raise ConfigError(
-            f"approve of a run must be a function, not {type(approve).__name__}: pass rules such as 'ask' to the agent"
+            f"the run option `approve` must be a function, not {type(approve).__name__}: pass rules such as 'ask' to "
+            "the agent"
         )
 
 
@@ -818,8 +818,8 @@ def _check_answers(run: Run) -> None:
     for call_id in run.answers:
         # Ids of a subagent's calls begin with the id of the call that runs it.
         if not any(call_id == one or call_id.startswith(f"{one}/") for one in waiting):
-            calls = ", ".join(f"{one!r} ({name})" for one, name in waiting.items()) or "none: leave resume out"
-            raise ConfigError(f"resume names call {call_id!r}, which is not pending; pending calls: {calls}")
+            calls = ", ".join(f"{one!r} ({name})" for one, name in waiting.items()) or "none, so omit resume"
+            raise ConfigError(f"resume: call {call_id!r} is not pending; pending calls: {calls}")
 
 
 def options_of_kind(kind: type[Agent]) -> frozenset[str] | None:

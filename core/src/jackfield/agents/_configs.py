@@ -17,23 +17,27 @@ class AgentConfig(Config):
     """An agent configured in a file or on the command line. Extra settings become options of the agent kind."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
-    llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
+    llm: str | ComponentSettings | None = Field(
+        default=None, description="backend:model, or a dict with the settings of LLMConfig"
+    )
     function_list: tuple[str | ComponentSettings, ...] = Field(
         default=(),
-        description="Names or addresses of tools, dicts of `name` and settings, or agents: dicts with `agent` as here",
+        description="Tool names or addresses, dicts with `name` and settings, or agents as dicts with `agent`",
     )
     handoffs: tuple[ComponentSettings, ...] = Field(
         default=(),
-        description="Agents that can take the conversation over, as dicts like this; history: all or question",
+        description="Agents that can take over the conversation, as dicts like this one; history: all or question",
     )
-    system_message: str = Field(default="", description="Put before the caller's system message")
-    name: str | None = Field(default=None, description="Its name, for people and for other agents")
-    description: str | None = Field(default=None, description="Its purpose, for other agents")
+    system_message: str = Field(default="", description="Added before the caller's system message")
+    name: str | None = Field(default=None, description="The agent's name, shown to people and other agents")
+    description: str | None = Field(default=None, description="The agent's purpose, shown to other agents")
     prompt: str = Field(
-        default="", description="The question for `jackfield run`; {{ input }} inserts the typed text; code ignores it"
+        default="",
+        description="The question for `jackfield run`; {{ input }} inserts the user's input; ignored when used from "
+        "code",
     )
     suggestions: tuple[str, ...] = Field(
-        default=(), description="Questions that the web page offers at the start of a conversation"
+        default=(), description="Questions suggested by the web page at the start of a conversation"
     )
     adjustable: tuple[Adjustable, ...] = Field(
         default=(), description="Model options that users may change on the web page: temperature, top_p …"
@@ -41,26 +45,26 @@ class AgentConfig(Config):
     models: tuple[str, ...] = Field(
         default=(), description="Other models that users may choose on the web page, as backend:model"
     )
-    files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
+    files: tuple[str, ...] = Field(default=(), description="Paths of the documents that the agent can use")
     rag_cfg: ComponentSettings | None = Field(
-        default=None, description="How documents are split and searched, for agent kinds that search them"
+        default=None, description="How documents are split and searched, for agent kinds that search documents"
     )
     extra_generate_cfg: ComponentSettings | None = Field(
         default=None, description="Overrides the model's own generate_cfg"
     )
-    observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
+    observers: tuple[str, ...] = Field(default=(), description="Names of observers that receive every event")
     store: str | ComponentSettings | None = Field(
-        default=None, description="The store that records its runs: a name, or a dict of `name` and settings"
+        default=None, description="The store that records the agent's runs: a name, or a dict with `name` and settings"
     )
     limits: Limits = Limits()
     approve: str | dict[str, Any] | None = Field(
-        default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"
+        default=None, description="Which tool calls need approval: ask, read_only, or {allow: [tool names]}"
     )
     forbid: tuple[str, ...] = Field(
-        default=(), description="Effects that its tools may not have: network, files …; its model may"
+        default=(), description="Effects that tools may not have: network, files …; does not apply to the model"
     )
     options: ComponentSettings = Field(
-        default=SettingsDict(), description="Options of its kind; they may also be written without this key"
+        default=SettingsDict(), description="Options of the agent kind; can also be given at the top level"
     )
 
     @model_validator(mode="before")

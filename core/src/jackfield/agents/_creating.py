@@ -97,7 +97,7 @@ def _from_config(config: AgentConfig, host: Plugins, options: Mapping[str, objec
 
 def _loaded(kind: str, host: Plugins) -> object:
     if kind.endswith((".yaml", ".yml", ".toml", ".json")):
-        raise ConfigError(f"{kind!r} is a file, not a kind of agent: create_agent(load_agent_config({kind!r}))")
+        raise ConfigError(f"{kind!r} is a file, not an agent kind: use create_agent(load_agent_config({kind!r}))")
     try:
         return host.load_row(host.find("agent", kind))
     except PluginNotFoundError as error:
@@ -141,7 +141,7 @@ _IN_OPTIONS: Mapping[str, Callable[[Any, _Inside], Any]] = {"function_list": _to
 def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
     history = entry.get("history", "all")
     if history not in ("all", "question"):
-        raise ConfigError(f"the history of a hand-off must be 'all' or 'question', not {history!r}")
+        raise ConfigError(f"the history of a handoff must be 'all' or 'question', got {history!r}")
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
 
 

@@ -60,7 +60,7 @@ async def save_attached(history: Sequence[Message], resources: RunResources) -> 
                     raise
             except OSError as error:
                 raise ConfigError(
-                    f"an attached file cannot be saved in {folder.path}: {error.strerror}. Make room, or set TMPDIR"
+                    f"cannot save an attached file in {folder.path}: {error.strerror}. Free some space, or set TMPDIR"
                 ) from error
 
 
@@ -114,13 +114,13 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
     """
     for name in own:
         if not name.startswith(INDEX) and _PATTERN.isdisjoint(name) and not _exists(name):
-            raise _missing(name, f"agent {agent!r} has in `files`")
+            raise _missing(name, f"listed in `files` of agent {agent!r}")
     for message in reversed(history):
         if message.role == ASSISTANT:
             return
         for item in message.items if message.role == USER else ():
             if item.file is not None and not _exists(item.file):
-                raise _missing(item.file, "a message names")
+                raise _missing(item.file, "named in a message")
 
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
@@ -156,7 +156,7 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
 
 def _missing(name: str, user: str) -> MissingFileError:
     # Show only the last part of the path, because the text may reach a model.
-    return MissingFileError(f"there is no file {basename_of(name)!r}, which {user}: correct the path")
+    return MissingFileError(f"no such file: {basename_of(name)!r} ({user}); correct the path")
 
 
 def _exists(name: str) -> bool:

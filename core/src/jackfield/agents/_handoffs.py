@@ -34,13 +34,11 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
     if not hasattr(target, "astream"):
         raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
     if not (target.name and target.description):
-        raise ConfigError(
-            f"agent {target.name or type(target).__name__!r} needs a name and a description for hand-offs"
-        )
+        raise ConfigError(f"agent {target.name or type(target).__name__!r} needs a name and a description for handoffs")
     if target.name == owner.name:
-        raise ConfigError(f"agent {target.name!r} hands over to itself or to an agent of the same name")
+        raise ConfigError(f"agent {target.name!r} cannot hand off to itself or to an agent with the same name")
     if not callable(handoff.history) and handoff.history not in ("all", "question"):
-        raise ConfigError(f"history of a hand-off must be 'all', 'question' or a function, not {handoff.history!r}")
+        raise ConfigError(f"the history of a handoff must be 'all', 'question' or a function, got {handoff.history!r}")
     tool_name = handoff.tool_name or tool_name_for(target.name, prefix="transfer_to_")
     check_tool_name(tool_name)
     return replace(handoff, tool_name=tool_name)
@@ -75,12 +73,12 @@ class _TransferTool(BaseTool):
         """
         parent = None if context is None else context.run
         if not isinstance(parent, ParentRun):
-            raise ToolServiceError("a conversation can be handed over in a run of an agent only")
+            raise ToolServiceError("a conversation can only be handed over during an agent's run")
         run, target = parent.run, self._handoff.agent
         if any(target is earlier for earlier in (*run.path, run.agent)):
             raise ToolServiceError(
-                f"{target.name} has already had this conversation and handed it over: answer yourself, or hand it to "
-                f"somebody else."
+                f"{target.name} has already had this conversation and handed it over: answer yourself, or hand it "
+                "over to another agent."
             )
         if earlier := parent.claim_handoff(target.name or ""):
             raise ToolServiceError(f"The conversation is already being handed over to {earlier}.")
@@ -97,8 +95,7 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
         if handoff.agent.name == name:
             return handoff
     raise ConfigError(
-        f"the run was handed over to agent {name!r}, which is no longer one of the handoffs of "
-        f"{agent.name or 'the agent'!r}"
+        f"the run was handed over to agent {name!r}, which is no longer a handoff of {agent.name or 'the agent'!r}"
     )
 
 
@@ -217,12 +214,12 @@ def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
     label = agent.name or type(agent).__name__
     if name != label:
         raise ConfigError(
-            f"the run was interrupted at agent {name!r}, but {label!r} would continue: resume it with the same agents"
+            f"the run was interrupted at agent {name!r}, but {label!r} would continue: resume the run with the same "
+            "agents"
         )
     if has_begun and not agent.resumable:
         raise ConfigError(
-            f"agent {label!r}, which has the conversation, cannot resume a run: it would start over and "
-            f"repeat finished steps"
+            f"agent {label!r}, which has the conversation, cannot resume a run: doing so would repeat finished steps"
         )
 
 

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 # Repairing half of the arguments would produce different ones, such as half a path or half a query.
 CUT_OFF_TEXT = (
-    "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
+    "The response was truncated inside this call (length limit?): nothing was done. Call again with shorter arguments."
 )
 _OF_CALLS = (FunctionCallDelta, StreamReset)  # `A | B` would be evaluated for each event
 

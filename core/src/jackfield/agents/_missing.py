@@ -115,7 +115,7 @@ def _text(first: PluginNotFoundError, missing: Mapping[str, str]) -> str:
     command = f"pip install {' '.join(sorted(set(missing.values())))}"
     if first.component in missing:
         return f"not installed: {_list(missing)}. Install everything that this agent is missing: {command}"
-    return f"{first}. It also needs {_list(others)}, not installed: {command}"
+    return f"{first}. The agent also needs {_list(others)}, not installed: {command}"
 
 
 def _list(components: Iterable[str]) -> str:

@@ -31,9 +31,9 @@ def choose_way(agent: AgentLike, way: Way | None) -> Way:
         ConfigError: The strategy is unknown, or the agent kind does not support it.
     """
     if way not in (None, *get_args(Way)):
-        raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
+        raise ConfigError(f"unknown way {way!r}: use {', '.join(get_args(Way))}, or omit way")
     if way == "tool" and not agent.answers_by_tool:
-        raise ConfigError(f"{type(agent).__name__} cannot answer by a tool: pass way='prompt', or leave it out")
+        raise ConfigError(f"{type(agent).__name__} cannot answer with a tool call: pass way='prompt', or omit way")
     if way is not None:
         return way
     if agent.llm is None:
@@ -78,13 +78,13 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
             return
         if number == attempts:
             raise _no_answer(attempts, problem, attempt.end)
-        yield RetryScheduled(number, 0.0, f"the answer does not fit: {problem}")
+        yield RetryScheduled(number, 0.0, f"the answer does not match: {problem}")
         sent_back = Message(USER, sent_back_text(problem, run.lang))
         said += (sent_back,)
         run = replace(run, start=run.start.after(attempt.spent))
         if run.record is not None:
             await run.record.added([sent_back])
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("the last attempt must return or raise")
 
 
 class _Attempt:
@@ -145,7 +145,7 @@ def _problem(form: Form[T], end: RunFinished) -> str:
 
 def _no_answer(attempts: int, problem: str, end: RunFinished) -> InvalidAnswerError:
     error = InvalidAnswerError(
-        f"the agent gave no answer that fits, after {attempts} attempts: {problem}",
+        f"the agent gave no valid answer in {attempts} attempts: {problem}",
         partial_text=text_of_answer(end.messages),
     )
     error.usage = end.usage

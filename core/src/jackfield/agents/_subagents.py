@@ -21,9 +21,7 @@ from jackfield.tools._schema import check_tool_name, tool_name_for
 _ALL_EFFECTS = frozenset({"files", "network", "processes"})
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
-    "properties": {
-        "request": {"type": "string", "description": "The task, with everything that must be known to do it."}
-    },
+    "properties": {"request": {"type": "string", "description": "The task, with all the context needed to do it."}},
     "required": ["request"],
 }
 
@@ -54,8 +52,8 @@ async def _asked(
 ) -> AsyncIterator[RunEvent]:
     if any(agent is busy for busy in _agents_at_work(parent)):
         raise ToolServiceError(
-            f"Agent {agent.name or type(agent).__name__} is already at work on this, and waits for you: "
-            f"do it without it, or say what you need"
+            f"Agent {agent.name or type(agent).__name__} is already working on this and waiting for you: continue "
+            "without it, or say what you need"
         )
     context = parent.run.context
     own: dict[str, Any] = {"resources": context.resources, "deps": context.deps, "approve": approve_of(parent.run)}
@@ -82,7 +80,7 @@ async def _asked(
         parent.waiting[call_id] = _as_below(needed, name, call_id)
     calls = ", ".join(sorted({call.name for call in needed.calls}))
     raise ToolServiceError(
-        f"Agent {name} could not go on: its calls of {calls} need approval, and there is nobody to ask"
+        f"Agent {name} could not continue: its calls to {calls} need approval, but no approver is available"
     )
 
 
@@ -140,15 +138,17 @@ class AgentTool(BaseTool):
         self, agent: AgentLike, *, name: str | None = None, description: str | None = None, timeout_s: float | None
     ) -> None:
         label = f"agent {agent.name or type(agent).__name__!r}"
-        check_argument("name", name, str | None, "a text")
-        check_argument("description", description, str | None, "a text")
+        check_argument("name", name, str | None, "a string")
+        check_argument("description", description, str | None, "a string")
         check_seconds("timeout_s", timeout_s, optional=True)
         self.name = name or (tool_name_for(agent.name) if agent.name else "")
         self.description = description or agent.description
         if not self.name:
-            raise ConfigError(f"{label} needs a name to be a tool: pass name=")
+            raise ConfigError(f"{label} needs a name to be used as a tool: pass name=")
         if not self.description:
-            raise ConfigError(f"{label} needs a description to be a tool: it says when to ask it")
+            raise ConfigError(
+                f"{label} needs a description to be used as a tool: the description tells the model when to call it"
+            )
         check_tool_name(self.name)
         if agent.name and self.name != agent.name and name is None:
             self.description = f"{agent.name}: {self.description}"
@@ -202,7 +202,7 @@ def _result_of(name: str, result: RunResult[str]) -> ToolResult:
     if result.waiting:
         waiting = ", ".join(sorted({call.name for call in result.waiting.values()}))
         raise ToolServiceError(
-            f"Agent {name} could not go on: its calls of {waiting} need approval, and there is nobody to ask"
+            f"Agent {name} could not continue: its calls to {waiting} need approval, but no approver is available"
         )
     early = "" if result.stop_reason == "finished" else f"(Agent {name} stopped early: {result.stop_reason}.)"
     if not result.text.strip():

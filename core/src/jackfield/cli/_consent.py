@@ -36,6 +36,6 @@ def _ask_user(error: ConsentNeededError) -> bool:
         return False
     for line in error.lines[:-1]:
         sys.stderr.write(f"{escape_line(line)}\n")
-    sys.stderr.write("Allow this, until the file changes? [y/N] ")
+    sys.stderr.write("Allow this until the file changes? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

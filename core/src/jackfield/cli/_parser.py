@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 
         takes_text = any(action.nargs == argparse.OPTIONAL for action in self._get_positional_actions())
         if takes_text and not any(word.startswith("-") for word in words):
-            return "; put a text of several words in quotes"
+            return "; put text with spaces in quotes"
         names = [word.partition("=")[0] for word in words if word.startswith("--")]
         # Without the words themselves, because an option of another subcommand would not help.
         known = [option for option in _option_names(self) if option not in names]
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
             return f"; did you mean {' and '.join(close)}?"
         # Not `Path.exists`, which raises for a name that is too long.
         files = [shlex.quote(f"./{word}") for word in words if word.startswith("-") and os.path.exists(word)]  # noqa: PTH110
-        return f"; if a file is meant, write {' '.join(files)}" if files else ""
+        return f"; to pass a file, use {' '.join(files)}" if files else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
         """Return a hint on how to pass a value that starts with a dash, or ''. argparse rejects such values."""
@@ -98,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         for option, value in pairwise(self._words):
             is_option = value.partition("=")[0] in self._option_string_actions or value == "--"
             if option in names and value.startswith("-") and not is_option:
-                return f"; if the value is {value!r}, write {shlex.quote(f'{option}={value}')}"
+                return f"; to pass the value {value!r}, use {shlex.quote(f'{option}={value}')}"
         return ""
 
     def error(self, message: str) -> NoReturn:

@@ -19,7 +19,7 @@ from jackfield.settings import ENABLED_KINDS
 def add_list_options(parser: argparse.ArgumentParser) -> None:
     """Add the options and handler of `list`."""
     parser.add_argument(
-        "--kind", choices=tuple(KINDS), metavar="KIND", help="only plugins of this kind: llm, tool, searcher …"
+        "--kind", choices=tuple(KINDS), metavar="KIND", help="list only plugins of this kind: llm, tool, searcher …"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=list_plugins)
@@ -49,15 +49,15 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
     else:
         _print_absence(kind)
     if not (kind or host.policy.rows("llm")):  # `names` would query local files
-        print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
+        print(f"To use a model, install a backend first: pip install {FIRST_BACKEND}")
     sys.stderr.writelines(f"{escape_line(one.distribution)} {escape_line(one.text)}\n" for one in problems)
 
 
 def _print_absence(kind: str | None) -> None:
     if kind:
-        print(f"No plugins of the kind {kind!r} are installed. Find some: jackfield plugins search {kind}")
+        print(f"No plugins of kind {kind!r} are installed. To find some, run: jackfield plugins search {kind}")
     else:
-        print("No plugins are installed. Find some: jackfield plugins search")
+        print("No plugins are installed. To find some, run: jackfield plugins search")
 
 
 def _facts(row: Row, state: str) -> dict[str, str]:
@@ -90,12 +90,12 @@ def state_of_source(row: Row, host: PluginHost) -> str:
     if not row.is_source:
         return ""
     if not row.is_installed:
-        return "asked whenever a name is looked up"
+        return "searched on every name lookup"
     is_enabled = f"{row.kind}.{row.address}" in host.settings.enabled
-    return "enabled: asked if no other plugin has the name" if is_enabled else "asked only by its address"
+    return "enabled: searched if no other plugin has the name" if is_enabled else "searched only by full address"
 
 
 def _borrowed_name(row: Row) -> str:
     """Return a note if another distribution uses the name of one of Jackfield's components, otherwise ''."""
     owner = known_distribution(row.kind, row.name)
-    return f"; has the same name as {owner}'s" if owner not in (None, row.distribution) else ""
+    return f"; has the same name as a plugin of {owner}" if owner not in (None, row.distribution) else ""

@@ -64,7 +64,7 @@ def run_command(command: Callable[[], int]) -> int:
             if error.errno not in _FULL:
                 raise
             _discard_output()
-            sys.stderr.write(f"jackfield: {error.strerror}: free some space, and try again\n")
+            sys.stderr.write(f"jackfield: {error.strerror}: free some space and try again\n")
             return 1
 
 
@@ -123,7 +123,7 @@ def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
         elif flag in _LISTS:
             rest[:1] = [value] if equals else []
             if not rest:
-                raise ConfigError(f"{flag} needs a value: names, separated by commas")
+                raise ConfigError(f"{flag} needs a value: names separated by commas")
             # --block adds to the environment; --plugins replaces it.
             before = os.environ.get(_LISTS[flag]) if flag == "--block" else None
             names = rest.pop(0)
@@ -202,7 +202,7 @@ def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> in
     if doubt := host.policy.unproven(row):
         raise PluginBlockedError(
             f"{MANAGER} {doubt}, so it is not trusted to manage this installation: "
-            f"pip install --force-reinstall {MANAGER}. To run it anyway: jackfield {row.address}"
+            f"pip install --force-reinstall {MANAGER}. To run it anyway, use: jackfield {row.address}"
         )
     return _call(host.find("command", row.address), arguments, host)
 
@@ -212,14 +212,14 @@ def _run_without_manager(command: str, arguments: Sequence[str], host: PluginHos
         return _run_own_command(["plugins", *(word for word in arguments[:1] if word == "list"), "--help"])
     typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
     raise ConfigError(
-        f"{typed!r:.200} is not part of the core: the commands that manage an installation come with {MANAGER}. "
+        f"{typed!r:.200} is not part of the core: commands that manage an installation are provided by {MANAGER}. "
         f"Install it: pip install {MANAGER}{_same_name(command, host)}"
     )
 
 
 def _same_name(command: str, host: PluginHost) -> str:
     others = [f"jackfield {row.address}" for row in host.policy.rows("command") if row.name == command]
-    return f". A command of another package has the same name: {', '.join(others)}" if others else ""
+    return f". Another package provides a command with the same name: {', '.join(others)}" if others else ""
 
 
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
@@ -232,7 +232,7 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
         raise
     except Exception as error:
         if isinstance(error, FileNotFoundError) and _is_folder_gone():
-            raise ConfigError("the working folder was deleted: change to another one, and try again") from error
+            raise ConfigError("the working directory was deleted: change to another directory and try again") from error
         if host.settings.trace or (isinstance(error, OSError) and error.errno in _FULL):
             raise
         from jackfield.plugins._misfits import explain_error  # only needed for errors
@@ -241,8 +241,8 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
         if (explained := explain_error(error)) is not error:
             raise explained  # noqa: B904 - with the error as its cause
         raise BrokenPluginError(
-            f"{row.name}: its plugin failed ({cause}). Report this to its authors; "
-            f"jackfield --trace {row.name} … shows where it failed"
+            f"{row.name}: the plugin failed ({cause}). Report this to the plugin's authors; for a traceback, run: "
+            f"jackfield --trace {row.name} …"
         ) from error
     return code if isinstance(code, int) else 0
 
@@ -261,7 +261,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
     if command in TERMINAL_COMMANDS:
         return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
     hint = install_hint("command", command)
-    return f"there is no command {command!r}{hint or _suggest_commands(command, names)}"
+    return f"unknown command {command!r}{hint or _suggest_commands(command, names)}"
 
 
 def _suggest_commands(word: str, installed: Sequence[str]) -> str:
@@ -292,7 +292,7 @@ def _parser(words: Sequence[str]) -> Parser:
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
-        epilog=f"{' and '.join(TERMINAL_COMMANDS)} come with {TERMINAL}. Plugins add commands of their own.",
+        epilog=f"{' and '.join(TERMINAL_COMMANDS)} are provided by {TERMINAL}. Plugins can add commands.",
     )
     parser.add_argument("--version", action="version", version=f"jackfield {__version__}")
     policy = parser.add_argument_group(
@@ -302,14 +302,14 @@ def _parser(words: Sequence[str]) -> Parser:
     policy.add_argument("--block", metavar="A,B", help="never load these")
     policy.add_argument("--no-plugins", action="store_true", help="load no plugins at all")
     policy.add_argument("--strict", action="store_true", help="treat any problem with a plugin as an error")
-    policy.add_argument("--trace", action="store_true", help="report each plugin that is loaded, and how long it took")
+    policy.add_argument("--trace", action="store_true", help="report each loaded plugin and its load time")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     if words[:1] == ["plugins"]:
         _add_plugin_actions(commands.add_parser("plugins"))
         return parser
     for name, help_ in TERMINAL_COMMANDS.items():
         commands.add_parser(name, help=help_)  # listed only for the help, because a plugin runs them
-    commands.add_parser("plugins", help="list what is installed, and whether it may load")
+    commands.add_parser("plugins", help="list installed plugins and whether they may load")
     if not words or words[0] in ("-h", "--help"):
         for name, help_ in _other_commands():
             commands.add_parser(name, help=help_)  # listed only for the help
@@ -339,7 +339,7 @@ def _help_line(summary: str) -> str:
 def _add_plugin_actions(parser: argparse.ArgumentParser) -> None:
     from jackfield.cli._plugins import add_list_options, list_plugins
 
-    parser.epilog = f"All other commands about plugins come with {MANAGER}:\n  pip install {MANAGER}"
+    parser.epilog = f"All other plugin commands are provided by {MANAGER}:\n  pip install {MANAGER}"
     parser.set_defaults(handler=list_plugins, kind=None, json=False)
     listing = parser.add_subparsers(metavar="ACTION", parser_class=Parser).add_parser("list", help="list all plugins")
     add_list_options(listing)

@@ -146,7 +146,7 @@ def _fold(summary: str, inside: str) -> str:
 
 def _fence(text: str, language: str = "text", *, max_chars: int = _MAX_RESULT_CHARS) -> str:
     if len(text) > max_chars:
-        text = f"{text[:max_chars]}\n… ({_size(len(text))} in all)"
+        text = f"{text[:max_chars]}\n… ({_size(len(text))} in total)"
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

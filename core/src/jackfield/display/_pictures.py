@@ -28,7 +28,7 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
     publish({"text/markdown": markdown, "text/plain": plain})
     for number, (media_type, picture) in enumerate(pictures_in(messages)):
         if number == _MAX_PICTURES:
-            note = f"*More than {_MAX_PICTURES} pictures: the rest are in the messages.*"
+            note = f"*Only the first {_MAX_PICTURES} images are shown; the rest are in the messages.*"
             publish({"text/markdown": note, "text/plain": note})
             return
         publish({media_type: base64.b64encode(picture).decode(), "text/plain": "<picture>"})

@@ -35,15 +35,15 @@ def mend(text: str, error: ValueError) -> object:
         except ValueError as inside:
             error = inside
     if not unfenced.lstrip().startswith(("{", "[")):  # plain words are not repaired into strings
-        raise ValueError(f"not JSON: {error}") from error
+        raise ValueError(f"not valid JSON: {error}") from error
     if len(unfenced) > MAX_REPAIR_CHARS:
-        raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
+        raise ValueError(f"not valid JSON, and too long to repair: {error}") from error
     try:
         return _Mender(unfenced).only_value()
     except TooDeepError:
         raise
     except ValueError as problem:
-        raise ValueError(f"not JSON, and cannot be repaired ({problem}): {error}") from error
+        raise ValueError(f"not valid JSON, and could not be repaired ({problem}): {error}") from error
 
 
 def _without_fence(text: str) -> str:
@@ -96,7 +96,7 @@ class _Mender:
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
-                raise ValueError("there is more than one value")
+                raise ValueError("more than one value")
             self._take()
         return value
 
@@ -113,15 +113,15 @@ class _Mender:
             case ("word", text):
                 return _read_word(text)
             case (_, text):
-                raise ValueError(f"a value is missing before {text!r}" if text else "a value is missing at the end")
+                raise ValueError(f"missing value before {text!r}" if text else "missing value at the end")
 
     def _pairs(self, depth: int) -> Iterator[tuple[str, Any]]:
         while self._has_entry("}"):
             kind, text = self._take()
             if kind not in ("string", "word"):
-                raise ValueError(f"a name is missing before {text!r}")
+                raise ValueError(f"missing name before {text!r}")
             if self._take() != ("mark", ":"):
-                raise ValueError(f"there is no colon after the name {text[:40]!r}")
+                raise ValueError(f"missing colon after the name {text[:40]!r}")
             yield _unescape(text) if kind == "string" else text, self._value(depth + 1)
             self._end_entry()
 
@@ -144,9 +144,9 @@ class _Mender:
         if self._next == ("mark", ","):
             self._take()
             if self._next == _END:
-                raise ValueError("it was cut off after a comma")
+                raise ValueError("truncated after a comma")
         elif self._next not in (_END, ("mark", "}"), ("mark", "]")):
-            raise ValueError(f"there is no comma before {self._next[1][:40]!r}")
+            raise ValueError(f"missing comma before {self._next[1][:40]!r}")
 
     def _take(self) -> _Token:
         token = self._next
@@ -160,13 +160,13 @@ def _tokens(text: str) -> Iterator[_Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             if text[position:].strip():
-                raise ValueError(f"a string is not closed, or there is an unexpected character, at {position}")
+                raise ValueError(f"unterminated string or unexpected character at position {position}")
             break
         position = match.end()
         kind = match.lastgroup or ""
         yield (kind if kind in ("mark", "word") else "string"), match[kind]
     else:
-        raise ValueError("it is too long to be repaired")
+        raise ValueError("too long to repair")
     yield _END
 
 
@@ -175,7 +175,7 @@ def _read_word(text: str) -> object:
         return _WORDS[text]
     if _NUMBER.fullmatch(text):
         return loads_strict(text)
-    raise ValueError(f"{text[:40]!r} has no quotes")
+    raise ValueError(f"{text[:40]!r} is not quoted")
 
 
 def _unescape(text: str) -> str:

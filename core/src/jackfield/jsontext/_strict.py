@@ -13,7 +13,7 @@ class TooDeepError(ValueError):
     """The JSON is nested more than a hundred levels deep."""
 
     def __init__(self) -> None:
-        super().__init__(f"the JSON is nested too deeply: at most {MAX_DEPTH} levels are allowed")
+        super().__init__(f"the JSON is nested too deeply: the limit is {MAX_DEPTH} levels")
 
 
 def loads_strict(text: str) -> object:
@@ -34,13 +34,13 @@ def loads_strict(text: str) -> object:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise ValueError(f"{digits[:20]} is too large for a number")
+        raise ValueError(f"the number {digits[:20]} is too large")
     return number
 
 

@@ -178,9 +178,9 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         """Return the request that `astream` would send into the processor chain."""
         history = without_foreign_paths(as_messages(messages))
         if not history:
-            raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
+            raise ConfigError("messages cannot be empty: pass at least one question")
         if [message.role for message in history].count(SYSTEM) > 1:
-            raise ConfigError("there are two system messages: join them into one, at the front")
+            raise ConfigError("there are two system messages: merge them into one at the start")
         merged = self.config.generate_cfg.merged(config)
         schemas = tuple(_unwrap_schema(function) for function in checked_list(functions, "functions", "schemas"))
         _check_choice(merged.function_choice, schemas)
@@ -236,7 +236,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         """
         with self._chains_lock:
             if self._processors is not None:
-                raise RuntimeError(f"{self.address} has already been asked, so its processors can no longer change")
+                raise RuntimeError(f"{self.address} has already been used, so its processors can no longer be changed")
             if add:
                 self._additional_processors = tuple(processors)
             else:
@@ -295,9 +295,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             if not self.facts.takes(item.type):
                 # A backend for many models cannot know each model's abilities.
                 settable = item.type in type(self.config).model_fields
-                hint = f"; if this one does, its configuration needs {item.type}: true" if settable else ""
+                hint = f"; if this model does, set {item.type}: true in its configuration" if settable else ""
                 raise UnsupportedInputError(
-                    f"{self.address} does not take {item.type} input: use a model that does, or leave it out{hint}",
+                    f"{self.address} does not support {item.type} input: use a model that does, or remove the "
+                    f"{item.type} input{hint}",
                     backend=self.backend,
                 )
         return message
@@ -326,7 +327,7 @@ def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], h
 
 def _check_name(processor: Processor) -> Processor:
     if not hasattr(processor, "name"):
-        raise ConfigError(f"the processor {type(processor).__name__} has no name: set `name` in its class")
+        raise ConfigError(f"processor {type(processor).__name__} has no name: set `name` in its class")
     return processor
 
 
@@ -347,11 +348,11 @@ def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins
 def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
     """Resolve a configuration entry to its processor and settings."""
     if not isinstance(entry, str | Mapping):
-        raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or an object of Processor")
+        raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or a Processor instance")
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError("a processor given as a dict needs a 'name' next to its settings")
+        raise ConfigError("a processor specified as a dict needs a 'name' next to its settings")
     return host.find("processor", name), cfg
 
 
@@ -364,7 +365,7 @@ def name_of_server(backend: str, url: str | None) -> str:
     try:
         host = urlsplit(url or "").netloc.rpartition("@")[2]
     except ValueError:
-        raise ConfigError("the address of the server is not a valid URL: write http://host:port/path") from None
+        raise ConfigError("the server URL is not valid: use the form http://host:port/path") from None
     return f"{backend}@{host}" if host else backend
 
 
@@ -379,10 +380,10 @@ def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
     """Return the function schema without OpenAI's `{"type": "function", "function": …}` wrapper."""
     if not isinstance(function, Mapping):
         got = type(function).__name__
-        raise ConfigError(f"functions must be a list of schemas, such as [tool.function], not of {got}")
+        raise ConfigError(f"functions must be a list of schemas, such as [tool.function], but contains {got}")
     inner = function.get("function", function)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise ConfigError("a function needs a 'name', next to 'description' and 'parameters'")
+        raise ConfigError("a function needs a 'name' next to 'description' and 'parameters'")
     return inner
 
 
@@ -391,4 +392,4 @@ def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
     names = [function["name"] for function in functions]
     if choice not in choices and choice not in names:
         listed = ", ".join((*choices, *names))
-        raise ConfigError(f"function_choice {choice!r} is not one of the choices: {listed}")
+        raise ConfigError(f"unknown function_choice {choice!r}; available: {listed}")

@@ -51,7 +51,7 @@ async def _answer(model: Model, request: Messages | BatchRequest) -> BatchAnswer
         history = as_messages(request.messages)
         refuse_empty_question(history)
     except ValueError as error:
-        return ConfigError(f"a message of this request is not valid: {error}")
+        return ConfigError(f"invalid message in this request: {error}")
     try:
         return await model.acomplete(history, request.functions, config=request.config)
     except JackfieldError as error:

@@ -49,7 +49,7 @@ def get_chat_model(
     host = checked_host(host)
     if isinstance(cfg, BaseChatModel):
         if processors is not None:
-            raise ConfigError("this model already exists with its processors: pass them when you make it")
+            raise ConfigError("processors cannot be added to an existing model: pass them when creating the model")
         return cfg
     with ForgetLocals():  # arguments may include an API key
         model = _make_model(cfg, host)
@@ -64,7 +64,9 @@ def _make_model(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> B
     spec = host.spec_of(row, LLMSpec)
     model = values.get("model") or (spec.models[0] if len(spec.models) == 1 else "")
     if not model:
-        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL, or set 'model'; there is no default model")
+        raise ConfigError(
+            f"no model specified for {backend}: use {backend}:MODEL, or set 'model'; there is no default model"
+        )
     model_class = host.load_row(row)
     if not (isinstance(model_class, type) and issubclass(model_class, BaseChatModel)):
         raise BrokenPluginError(f"backend {backend!r}: {spec.target} is not a subclass of jackfield.BaseChatModel")
@@ -121,8 +123,8 @@ def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:
     backend, colon, model = text.partition(":")
     if text.startswith(_HTTP) or (colon and _looks_like_url(text)):
         raise ConfigError(
-            "an address does not say which model: pass a dict with 'model' and 'base_url', "
-            "which begins with http:// or https://"
+            "a URL does not specify the model: pass a dict with 'model' and 'base_url', which must start with "
+            "http:// or https://"
         )
     return {"model_type": backend.strip(), "model": model.strip()} if colon else {"model": text}
 
@@ -143,10 +145,10 @@ def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
 def _no_backend_text(model: str, prefix: str, server: str, names: Sequence[str]) -> str:
     installed = f"Installed: {list_names(names) or f'none; try pip install {FIRST_BACKEND}'}"
     if prefix:
-        return f"in a dict, name the backend separately: model_type={prefix!r}. {installed}"
+        return f"in a dict, set the backend separately: model_type={prefix!r}. {installed}"
     if server in _names_elsewhere():
         return f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r} as well"
-    return f"which backend has the model {model!r}? Write backend:model, or set model_type. {installed}"
+    return f"no backend specified for model {model!r}: use backend:model, or set model_type. {installed}"
 
 
 def _is_url(key: str, value: Any) -> bool:
@@ -154,7 +156,7 @@ def _is_url(key: str, value: Any) -> bool:
     if text.startswith(_HTTP):
         return True
     if _looks_like_url(text):
-        raise ConfigError(f"{key} must begin with http:// or https://, as in {key}='http://localhost:8000/v1'")
+        raise ConfigError(f"{key} must start with http:// or https://, as in {key}='http://localhost:8000/v1'")
     return False
 
 

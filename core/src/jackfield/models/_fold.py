@@ -157,7 +157,7 @@ class Fold:
         """
         if self.finished is None:
             raise ModelResponseError(
-                f"{model} ended its answer in the middle", backend=self._backend, partial_text=self.text
+                f"the response from {model} was cut off", backend=self._backend, partial_text=self.text
             )
 
     def response(self) -> ModelResponse:

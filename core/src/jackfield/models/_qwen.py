@@ -86,7 +86,7 @@ class QwenAgentMethods(ABC):
             ModelServiceError: The model could not answer.
         """
         if not messages:
-            raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
+            raise ConfigError("messages cannot be empty: pass at least one question")
         as_dicts = want_dicts(messages)
         tools = tuple(checked_list(() if functions is None else functions, "functions", "schemas"))
         if not stream:

@@ -27,8 +27,8 @@ ONLY_BEFORE_OUTPUT = "retry_only_before_output"
 """A `ChatRequest.metadata` key that disables retries after the first output, for consumers that cannot withdraw it."""
 
 _TOO_LONG = (
-    "the server asks for a wait of {wait_s:g} s, longer than max_retry_delay={limit:g}, so there was no retry; "
-    "raise that setting, ask another model, or try again later"
+    "the server asked for a wait of {wait_s:g} s, longer than max_retry_delay={limit:g}, so the call was not retried; "
+    "increase max_retry_delay, use another model, or try again later"
 )
 
 T = TypeVar("T")
@@ -129,11 +129,11 @@ class Retry(Processor):
                         yield event
                 if isinstance(last, ModelFinished):
                     return
-                raise ModelResponseError(f"{request.model} ended its answer in the middle")
+                raise ModelResponseError(f"the response from {request.model} was cut off")
             except Interrupted as error:
                 raise ModelTimeoutError(
-                    f"{request.model}: no complete answer in {request.config.deadline:g} s; "
-                    "raise `deadline` or ask for less"
+                    f"{request.model}: no complete response within {request.config.deadline:g} s; increase `deadline` "
+                    "or ask for less"
                 ) from error
             except (AttributeError, ImportError) as error:
                 from jackfield.plugins._misfits import explain_error  # only needed for errors

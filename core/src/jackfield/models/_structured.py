@@ -60,7 +60,7 @@ async def ask_for_data(
     """Ask until an answer matches `wanted`; see `BaseChatModel.aparse`."""
     check_count("attempts", attempts)
     if way not in (None, *get_args(Way)):
-        raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
+        raise ConfigError(f"unknown way {way!r}: use {', '.join(get_args(Way))}, or omit way")
     form: Form[T] = form_of(wanted)
     options = GenerateConfig.parse(config, what="generate_cfg")
     history = list(as_messages(messages))
@@ -79,13 +79,13 @@ async def ask_for_data(
             history += [*_shortened_answer(response), _correction_request(response, str(misfit), lang)]
         else:
             return Structured(value, response.model_copy(update={"usage": usage}), attempt)
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("the last attempt must return or raise")
 
 
 def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usage) -> InvalidAnswerError:
-    hint = " (it was cut off: raise max_tokens)" if response.finish_reason == "length" else ""
+    hint = " (truncated: increase max_tokens)" if response.finish_reason == "length" else ""
     error = InvalidAnswerError(
-        f"{response.model or 'the model'} gave no answer that fits in {attempts} attempts: {problem}{hint}",
+        f"{response.model or 'the model'} gave no valid answer in {attempts} attempts: {problem}{hint}",
         partial_text=response.get_content(),
     )
     error.usage = usage

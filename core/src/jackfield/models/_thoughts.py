@@ -86,7 +86,7 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
                 self._has_other_parts = True
             case ModelFinished(reason="stop") if not self._has_other_parts and self._splitter.unmarked_text.strip():
                 if self._splitter.has_begun:
-                    yield StreamReset("the answer has no </think>, so it is text")
+                    yield StreamReset("the answer has no </think>, so all of it was treated as text")
                 yield TextDelta(self._splitter.unmarked_text)
                 self._splitter = ThoughtSplitter()
             case ModelFinished():

@@ -139,7 +139,7 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
             if raw and _MENTIONS_A_GROUP.search(raw):  # about 1 in 100 distributions
                 results.add(raw, location)
             elif raw is None and os.path.lexists(path):
-                results.report("entry_points.txt cannot be read, so its components are not found", location)
+                results.report("entry_points.txt cannot be read, so its components were skipped", location)
             elif raw and (fault := _fault_of_garbage(raw)):
                 results.report(fault, location)
     return Catalog(tuple(sorted(results.rows, key=by_name)), tuple(results.problems))
@@ -205,11 +205,11 @@ class _Scan:
         stem = _stem(location)
         distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
-            self.report(f"is not a valid name and version of a package: {stem[:120]!r}", location)
+            self.report(f"is not a valid package name and version: {stem[:120]!r}", location)
             return
         used = self._used.setdefault(distribution, location)
         if used != location:  # imports use the first one on the path
-            self.problems.append(Problem(distribution, f"is installed twice; {used} is used", location, used))
+            self.problems.append(Problem(distribution, f"is installed twice; using {used}", location, used))
         elif fault := _fault_of_file(raw):
             self.problems.append(Problem(distribution, fault, location))
         else:
@@ -231,7 +231,7 @@ class _Scan:
                 continue
             kind, name, module = match.groups()
             if (api, kind, name) in seen:
-                fault = f"gives {kind}.{name} twice; the first is used"
+                fault = f"declares {kind}.{name} twice; using the first"
                 self.problems.append(Problem(distribution, fault, location))
             else:
                 seen.add((api, kind, name))
@@ -259,12 +259,12 @@ def _fault_of_garbage(raw: bytes) -> str:
         return (
             ""
             if raw.lstrip()[:1] in b"[#;"
-            else "entry_points.txt begins with no group, so its components are not found"
+            else "entry_points.txt does not start with a group, so its components were skipped"
         )
     if b"\0" in raw:
-        return "entry_points.txt has a NUL byte, so its components are not found"
+        return "entry_points.txt contains a NUL byte, so its components were skipped"
     if raw.startswith(b"\xef\xbb\xbf") and b"jackfield" in raw:
-        return "entry_points.txt begins with a byte order mark, so its first group is not found"
+        return "entry_points.txt starts with a byte order mark, so its first group was skipped"
     return _fault_of_file(raw)
 
 
@@ -275,7 +275,7 @@ def _fault_of_file(raw: bytes) -> str:
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        return f"entry_points.txt is not UTF-8: {error}"
+        return f"entry_points.txt is not valid UTF-8: {error}"
     return ""
 
 
@@ -297,5 +297,5 @@ def _fault_of_entry(line: str) -> str:
     entry, _, target = map(str.strip, line.partition("="))
     module, colon, attribute = target.partition(":")
     if "." in entry and colon and _MODULE.match(module):
-        return f"names the object {attribute!r:.80} for {entry}, but must name a module: {entry} = {module}"
-    return f"entry_points.txt has an invalid line: {line[:200]!r}"
+        return f"specifies the object {attribute!r:.80} for {entry}, but must specify a module: {entry} = {module}"
+    return f"entry_points.txt contains an invalid line: {line[:200]!r}"

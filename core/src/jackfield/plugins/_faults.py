@@ -37,7 +37,7 @@ def _faults_of_types(spec: ComponentSpec) -> Iterator[str]:
         if not fits(value, hints[field.name]):
             yield f"{field.name!r} must be {field.type}, not {type(value).__name__}"
         if type(value) in (int, float) and not (value > 0 or value == field.default):
-            yield f"{field.name!r} must be more than 0, not {value}"
+            yield f"{field.name!r} must be greater than 0, got {value}"
 
 
 def _faults_of_names(spec: ComponentSpec) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _faults_of_names(spec: ComponentSpec) -> Iterator[str]:
         yield f"{spec.name[:80]!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"
     for variable in spec.secrets:
         if not _VARIABLE.fullmatch(variable):
-            yield f"the secret {variable[:80]!r} is not a valid name of an environment variable"
+            yield f"the secret {variable[:80]!r} is not a valid environment variable name"
 
 
 def _faults_of_targets(spec: ComponentSpec) -> Iterator[str]:
@@ -53,24 +53,24 @@ def _faults_of_targets(spec: ComponentSpec) -> Iterator[str]:
     for name in ("target", "config", "check"):
         value = getattr(spec, name)
         if (value or (name == "target" and needs_target)) and not _TARGET.fullmatch(value):
-            yield f"{name!r} must be 'module:name', not {value[:80]!r}"
+            yield f"{name!r} must be 'module:name', got {value[:80]!r}"
     if spec.required_by and not spec.config:
-        yield "'required_by' needs settings, but 'config' does not name a class of settings"
+        yield "'required_by' needs settings, but 'config' does not specify a settings class"
 
 
 def _faults_of_texts(spec: ComponentSpec) -> Iterator[str]:
     if len(spec.summary) > MAX_SUMMARY_CHARS:
-        yield f"'summary' has {len(spec.summary)} characters; the limit is {MAX_SUMMARY_CHARS}"
+        yield f"'summary' is {len(spec.summary)} characters long; the limit is {MAX_SUMMARY_CHARS}"
     description = getattr(spec, "description", "")
     if description == {}:
-        yield "'description' has no text in any language"
+        yield "'description' is empty"
     texts = {"description": description} if isinstance(description, str) else description
     hosts = {f"host {host[:80]!r}": host for host in spec.network}
     for label, text in {"summary": spec.summary, **hosts, **texts}.items():
         if len(text) > MAX_TEXT_CHARS:
-            yield f"{label} has {len(text)} characters; the limit is {MAX_TEXT_CHARS}"
+            yield f"{label} is {len(text)} characters long; the limit is {MAX_TEXT_CHARS}"
         if not text.translate(_LAYOUT).isprintable():
-            yield f"{label} contains a character that cannot be shown, such as an escape sequence"
+            yield f"{label} contains a non-printable character, such as an escape sequence"
 
 
 def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
@@ -80,10 +80,10 @@ def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
     try:
         size = len(json.dumps(dict(parameters)))
     except (TypeError, ValueError, RecursionError) as error:
-        yield f"'parameters' cannot be written as JSON: {error}"
+        yield f"'parameters' must be JSON-serializable: {error}"
     else:
         if size > MAX_SCHEMA_BYTES:
-            yield f"'parameters' has {size} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
+            yield f"'parameters' is {size} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
         yield from _faults_of_schema_types(parameters)
 
 
@@ -92,15 +92,15 @@ def _faults_of_schema_types(parameters: Mapping[str, object]) -> Iterator[str]:
     from jackfield.jsonschemas import schemas_in
 
     if parameters.get("type") != "object":
-        yield f"'parameters' must be a JSON Schema of the type 'object', not {parameters.get('type')!r:.80}"
+        yield f"'parameters' must be a JSON Schema of type 'object', got {parameters.get('type')!r:.80}"
     try:
         words = [word for schema in schemas_in(parameters) for word in _listed(schema.get("type", ()))]
     except RecursionError:
-        yield "'parameters' are nested too deeply: split them with $defs and $ref"
+        yield "'parameters' is nested too deeply: use $defs and $ref to flatten the schema"
         return
     for word in words:
         if word not in _SCHEMA_TYPES:
-            yield f"'parameters' has the type {word!r:.80}, which JSON Schema does not have: {_ANY_OF_TYPES}"
+            yield f"'parameters' uses type {word!r:.80}, which JSON Schema does not define: {_ANY_OF_TYPES}"
 
 
 def _listed(value: object) -> Sequence[object]:

@@ -303,7 +303,8 @@ class PluginHost:
         rows = self._loader.offers(source)
         if not rows:
             raise ConfigError(
-                f"{source.distribution} has no hooks, or they offer nothing: decorate a function with @hook.tools"
+                f"{source.distribution} defines no hooks, or its hooks provide nothing: decorate a function with "
+                "@hook.tools"
             )
         for row in rows:
             self._loader.any_spec(row)
@@ -381,7 +382,7 @@ def checked_host(host: Plugins | None) -> Plugins:
     if host is None:
         return default_host()
     if not hasattr(host, "load_row") or isinstance(host, type):
-        raise ConfigError(f"host must be a PluginHost or None for the installed plugins, not {type(host).__name__}")
+        raise ConfigError(f"host must be a PluginHost, or None to use the installed plugins, not {type(host).__name__}")
     return host
 
 

@@ -69,17 +69,17 @@ class Identities:
         for file in _origins(row.module):
             others = self._others(file, row)
             if record is not None and not _is_own(file, row.location, record, editable):
-                owner = f"which is a file of {others[0]}" if others else "which is not one of its files"
-                return f"names the module {row.module}, which Python would load from {file.path}, {owner}"
+                owner = f"which belongs to {others[0]}" if others else "which is not one of its files"
+                return f"specifies module {row.module}, but Python would load the module from {file.path}, {owner}"
             for name in others:
                 if record is None or is_denied(name):
-                    return f"names the module {row.module}, which is one of the files of {name}"
+                    return f"specifies module {row.module}, which belongs to {name}"
         return ""
 
     def _doubt(self, row: Row) -> str:
         record = self._record(row.location)
         if record is None:
-            return "has no RECORD, so nothing proves who it belongs to"
+            return "has no RECORD, so its owner cannot be verified"
         if doubt := self._doubt_of_metadata(row.location, record):
             return doubt
         editable = _editable_folder(row.location)
@@ -91,7 +91,7 @@ class Identities:
     def _doubt_of_metadata(self, location: str, record: Mapping[str, str]) -> str:
         site, _, metadata = location.rpartition("/")
         if not _has_hash(read_file(f"{location}/entry_points.txt"), record.get(f"{metadata}/entry_points.txt", "")):
-            return "has entry points that differ from those it was installed with"
+            return "has entry points that were changed after installation"
         claims = self._claims_in(site)
         if metadata in claims:
             return f"is claimed by {_name_of(claims[metadata])}, whose RECORD lists this metadata as its own"

@@ -71,15 +71,15 @@ class Loader:
         if not candidates:
             names = list_names([str(spec.name)[:80] for spec in offers]) or "none"
             raise BrokenPluginError(
-                f"{row.distribution} declares {row.id}, but its module {row.module} does not offer it (it offers: "
-                f"{names}); report this to its authors, or: pip uninstall {row.distribution}"
+                f"{row.distribution} declares {row.id}, but its module {row.module} does not provide {row.id} "
+                f"(provided: {names}); report this to its authors, or run: pip uninstall {row.distribution}"
             )
         if len(candidates) > 1:
             raise BrokenPluginError(
                 f"{row.distribution} describes {row.id} {len(candidates)} times; report this to its authors"
             )
         if fault := fault_of(candidates[0]):
-            raise BrokenPluginError(f"{row.distribution} describes {row.id} wrongly: {fault}")
+            raise BrokenPluginError(f"{row.distribution} describes {row.id} incorrectly: {fault}")
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
@@ -146,7 +146,7 @@ class Loader:
                     return module_of_local(file, row.module)
         if reason := policy.foreign(row):
             raise BrokenPluginError(
-                f"{row.address} {reason}. It is not loaded; remove it: pip uninstall {row.distribution}"
+                f"{row.address} {reason}. It was not loaded; to remove it, run: pip uninstall {row.distribution}"
             )
         return self._import(row, row.module)
 
@@ -301,8 +301,8 @@ def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
 
     if misfit := misfit_of(error):
         return BrokenPluginError(
-            f"{row.distribution} is broken, {failure}: {misfit}. Everything else works without {row.distribution}; "
-            f"to fix it: {misfit.command}"
+            f"{row.distribution} is broken, {failure}: {misfit}. To fix it, run: {misfit.command}. Everything else "
+            f"works without {row.distribution}"
         )
     cause = f"{type(error).__name__}: {_line_of(error)}".strip().rstrip(":")
     advice = f"Try: pip install --upgrade {row.distribution}" if row.is_installed else f"Fix it ({row.location})"
@@ -316,5 +316,5 @@ def _line_of(error: BaseException) -> str:
     try:
         text = str(error)[:500]
     except Exception:  # noqa: BLE001 - the plugin's own code produces the text
-        return "(it has no text)"
+        return "(no message)"
     return "".join(char if char.isprintable() else " " for char in text)

@@ -35,7 +35,7 @@ class Misfit:
     command: str
 
     def __str__(self) -> str:
-        return f"{self.user} uses {self.name}, which {self.owner} does not have"
+        return f"{self.user} uses {self.name}, which {self.owner} does not provide"
 
 
 def misfit_of(error: BaseException | None) -> Misfit | None:
@@ -58,7 +58,7 @@ def explain_error(error: BaseException) -> BaseException:
     misfit = misfit_of(error)
     if misfit is None:
         return error
-    explained = BrokenPluginError(f"{misfit}. Fix it: {misfit.command}")
+    explained = BrokenPluginError(f"{misfit}. To fix it, run: {misfit.command}")
     explained.__cause__ = error
     return explained
 

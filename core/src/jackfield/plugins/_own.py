@@ -65,7 +65,7 @@ class CodePlugins:
         if name in self._plugins:
             raise ConfigError(f"{name} is already registered: choose another name, or unregister it first")
         if getattr(type(plugin), "__hash__", None) is None:
-            raise ConfigError(f"{name} cannot be registered, because a {type(plugin).__name__} has no hash")
+            raise ConfigError(f"{name} cannot be registered, because {type(plugin).__name__} objects are not hashable")
         if any(entry.plugin is plugin for entry in self._plugins.values()):
             raise ConfigError(f"{plugin!r:.200} is already registered under another name")
         self._plugins = {**self._plugins, name: _Registered(plugin)}
@@ -97,8 +97,8 @@ class CodePlugins:
             module = entry.plugin
             if not isinstance(module, ModuleType) or sys.modules.get(module.__name__) is not module:
                 raise ConfigError(
-                    f"a host with {name} cannot be pickled: the registered object is not a module that can be "
-                    f"imported. Register a module, or register it again in the other process"
+                    f"a host with {name} cannot be pickled: the registered object is not an importable module. "
+                    "Register a module, or register the object again in the other process"
                 )
             pairs.append((name.removesuffix("@code"), module.__name__))
         return tuple(pairs)
@@ -108,7 +108,7 @@ def _name_in_code(plugin: object, name: str) -> str:
     label = name or (plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__name__)
     normal = re.sub(r"[-_.]+", "-", label).strip("-").lower()
     if not re.fullmatch(r"[a-z0-9-]{1,64}", normal):
-        raise ConfigError(f"{label[:80]!r} is not a valid name for a plugin: use letters, digits, '-' and '_'")
+        raise ConfigError(f"{label[:80]!r} is not a valid plugin name: use letters, digits, '-' and '_'")
     return f"{normal}@code"
 
 

@@ -75,7 +75,7 @@ class Policy:
         if self.settings.allow is None or not (doubt := self.unproven(row)):
             return ""
         return (
-            f"{doubt}, so it does not count as the {row.distribution} that is allowed "
+            f"{doubt}, so it is not accepted as the allowed package {row.distribution} "
             f"({self.settings.origins.get('allow', '`allow`')}): pip install --force-reinstall {row.distribution}"
         )
 
@@ -107,11 +107,11 @@ class Policy:
         """Return the reason why a component must be named explicitly, and the command that changes this."""
         if not row.is_installed or self._is_chosen(row):
             return ""
-        remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
+        remedy = f"to use it, run: jackfield plugins enable {row.kind}.{row.address}"
         if known_distribution(row.kind, row.name) != row.distribution:
-            return f"is not used unless it is named, because {row.distribution} is not one of our packages; {remedy}"
+            return f"is only used if named explicitly, because {row.distribution} is a third-party package; {remedy}"
         doubt = self.unproven(row)
-        return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
+        return f"is only used if named explicitly, because it {doubt}; {remedy}" if doubt else ""
 
     def unmatched(self, name: str) -> str:
         """Explain why a name to block matches no installed plugin, and suggest similar names. Return '' if it matches.
@@ -124,7 +124,11 @@ class Policy:
             return ""
         short = name.rpartition("/")[2]
         close = sorted({row.id for row in self.catalog.rows if short in (row.name, row.id)}) or close_names(name, names)
-        hint = f"; did you mean {' or '.join(map(repr, close[:3]))}?" if close else "; see jackfield plugins list"
+        hint = (
+            f"; did you mean {' or '.join(map(repr, close[:3]))}?"
+            if close
+            else "; to list them, run: jackfield plugins list"
+        )
         return f"matches no installed plugin{hint}"
 
     def _may_be_of_source(self, name: str) -> bool:
@@ -160,7 +164,7 @@ def why_not(row: Row, settings: Settings) -> str:
 
 def _misfit(row: Row) -> str:
     if row.api != API:
-        return f"is made for plugin API v{row.api}, but this core has v{API}"
+        return f"requires plugin API v{row.api}, but this core provides v{API}"
     if row.kind in KINDS or not row.is_installed:  # plugins without a distribution implement existing hooks
         return ""
     close = close_names(row.kind, KINDS)

@@ -18,10 +18,10 @@ from jackfield.hookspecs import HOOKS, hooks_of, unknown_hook
 Spec = TypeVar("Spec", bound=ComponentSpec)
 
 _MEANINGLESS_OPTIONS = {
-    "wrapper": "wraps the answers of other plugins, but each plugin answers for itself",
-    "hookwrapper": "wraps the answers of other plugins, but each plugin answers for itself",
-    "tryfirst": "asks to be called first, but plugins have no order",
-    "trylast": "asks to be called last, but plugins have no order",
+    "wrapper": "would wrap other plugins, but each plugin is called separately",
+    "hookwrapper": "would wrap other plugins, but each plugin is called separately",
+    "tryfirst": "would be called first, but plugins have no order",
+    "trylast": "would be called last, but plugins have no order",
 }
 
 
@@ -61,7 +61,7 @@ class RegistrationManager(pluggy.PluginManager):
             if implementation.plugin_name == plugin_name:
                 answer = implementation.function()
                 if not isinstance(answer, Sequence) or not all(isinstance(spec, hook.spec_class) for spec in answer):
-                    raise TypeError(f"the hook {hook.name!r} must return a list of {hook.spec_class.__name__}")
+                    raise TypeError(f"hook {hook.name!r} must return a list of {hook.spec_class.__name__}")
                 specs += answer
         return specs
 
@@ -80,9 +80,9 @@ def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
         return unknown_hook(hook)
     for option, why in _MEANINGLESS_OPTIONS.items():
         if options.get(option):
-            return f"the hook {hook!r} has {option}=True, which {why}: leave it out"
+            return f"hook {hook!r} has {option}=True, which is not supported: the hook {why}; remove the option"
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return f"the hook {hook!r} is async; hooks are plain functions"
+        return f"hook {hook!r} is async, but hooks must be plain functions"
     if inspect.isgeneratorfunction(function):
-        return f"the hook {hook!r} is a generator; hooks return a list"
+        return f"hook {hook!r} is a generator, but hooks must return a list"
     return ""

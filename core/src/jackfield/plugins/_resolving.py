@@ -123,7 +123,7 @@ class Resolver:
         installed = {f"{kind}.{row.address}" for row in self.policy.sources(kind) if row.is_installed}
         enabled = set(fnmatch.filter(self._settings.enabled, f"{kind}.*/[*]"))
         return [
-            f"{name} was not asked: write its full address, or enable {name!r}"
+            f"{name} was not searched: use the component's full address, or enable {name!r}"
             if name in installed
             else f"{name!r} is enabled, but not installed"
             for name in sorted(installed ^ enabled)
@@ -148,14 +148,15 @@ class Resolver:
         try:
             return self.find(kind, address)
         except (PluginNotFoundError, PluginBlockedError) as error:
-            remedy = f"jackfield plugins disable {name}"
+            remedy = f"run: jackfield plugins disable {name}"
             if isinstance(error, PluginBlockedError):
                 remedy = (
-                    f"allow it there, leave it out of this run with --block {kind}.{address.rpartition('/')[2]}, "
-                    f"or for good: {remedy}"
+                    f"allow it there, skip it in this run with --block {kind}.{address.rpartition('/')[2]}, or {remedy}"
                 )
             origin = self._settings.origins.get(f"enabled:{name}", "`enabled`")
-            text = f"{name!r} is enabled ({origin}), but {error}. Nothing runs without it; to go on: {remedy}"
+            text = (
+                f"{name!r} is enabled ({origin}), but {error}. Nothing runs without this plugin. To continue, {remedy}"
+            )
             raise type(error)(text) from None
 
     def _is_blocked_by_user(self, kind: str, address: str) -> bool:
@@ -175,8 +176,8 @@ def _ambiguity(rows: list[Row], policy: Policy) -> str:
     addresses = " or ".join(repr(row.address) for row in rows)
     lines = " or ".join(f'"{row.id}" = "{row.distribution}"' for row in proposed_rows(rows, policy))
     return (
-        f"{rows[0].kind} {rows[0].name!r} is offered by {len(rows)} packages: write {addresses}; "
-        f"or prefer one, in your config.toml: [prefer] {lines}"
+        f"{rows[0].kind} {rows[0].name!r} is provided by {len(rows)} packages: use {addresses}, or set a preference "
+        f"in your config.toml: [prefer] {lines}"
     )
 
 

@@ -69,7 +69,9 @@ class Processor(Configured, ABC):
         def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
             events = self.around(request, call_next)
             if not hasattr(events, "__aiter__"):
-                raise _misfit(self, "around", events, "yield events, or be a plain `def` that returns them")
+                raise _misfit(
+                    self, "around", events, "yield events, or be a plain `def` that returns an async iterator of events"
+                )
             return events
 
         return ask
@@ -139,7 +141,7 @@ async def transformed(
                 raise
             name, got = type(transform).__qualname__, type(passed_on).__name__
             raise BrokenPluginError(
-                f"{name}.feed returned an object of type {got}: yield events, or return a list of them"
+                f"{name}.feed returned an object of type {got}, but must yield events or return a list of events"
             ) from error
 
 

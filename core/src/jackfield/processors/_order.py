@@ -36,10 +36,10 @@ def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
     found: dict[str, Processor] = {}
     for one in processors:
         if one.name in found:
-            raise ConfigError(f"two processors are named {one.name!r} in one chain: leave one out")
+            raise ConfigError(f"two processors in the chain are named {one.name!r}: remove one of them")
         if one.phase not in _OUTSIDE_IN:
             phases = ", ".join(get_args(Phase))
-            raise ConfigError(f"processor {one.name!r}: there is no phase {one.phase!r}; use {phases}")
+            raise ConfigError(f"processor {one.name!r}: unknown phase {one.phase!r}; use {phases}")
         found[one.name] = one
     return found
 
@@ -65,7 +65,7 @@ def _sorted(phase: Phase, by_name: Mapping[str, Processor], outer: Mapping[str, 
         sorter.prepare()
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        raise ConfigError(f"the order of processors is circular: {circle}; leave one out, or set `order`") from None
+        raise ConfigError(f"the processor order is circular: {circle}; remove one processor, or set `order`") from None
     found: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

@@ -131,7 +131,7 @@ class Parser(Configured, ABC):
         Raises:
             DocParserError: The page does not exist or cannot be rendered.
         """
-        raise DocParserError(f"{source} has no pages that can be drawn")
+        raise DocParserError(f"{source} has no pages that can be rendered")
 
 
 def shown_path(path: str) -> str:

@@ -116,11 +116,14 @@ class Where:
         for condition in self.conditions:
             known = [*kinds.get(condition.key, ())]
             if not known:
-                raise ConfigError(f"where: no document has {condition.key!r}{suggest(condition.key, sorted(kinds))}")
+                raise ConfigError(
+                    f"where: no document has the key {condition.key!r}{suggest(condition.key, sorted(kinds))}"
+                )
             if condition.kind not in known:
                 operand = condition.operands[0]
                 raise ConfigError(
-                    f"where: {condition.key} is {' or '.join(sorted(known))}, and {operand!r} is {condition.kind}"
+                    f"where: {condition.key} has type {' or '.join(sorted(known))}, but {operand!r} has type "
+                    f"{condition.kind}"
                 )
         return Where(self.conditions, is_checked=True)
 
@@ -189,14 +192,14 @@ def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> d
             case [str(), *_] if all(isinstance(one, str) for one in value):
                 checked[key] = tuple(str(one) for one in value)
             case _:
-                kinds = "a text, a number, true, false or a list of texts"
-                raise ConfigError(f"{what}: {key} must be {kinds}, not {value!r}")
+                kinds = "a string, a number, true, false or a list of strings"
+                raise ConfigError(f"{what}: {key} must be {kinds}, got {value!r}")
     return checked
 
 
 def _conditions(key: object, constraint: object, what: str) -> Iterable[Condition]:
     if not isinstance(key, str) or not key:
-        raise ConfigError(f"{what}: keys must be texts, not {key!r}")
+        raise ConfigError(f"{what}: keys must be non-empty strings, got {key!r}")
     if not isinstance(constraint, Mapping):
         return [Condition(key, "in", _operands(key, constraint, what))]
     if not constraint or not set(constraint) <= {*_OPERATORS, "not"}:
@@ -205,7 +208,7 @@ def _conditions(key: object, constraint: object, what: str) -> Iterable[Conditio
     conditions = [Condition(key, str(operator), _operands(key, value, what)) for operator, value in constraint.items()]
     for condition in conditions:
         if condition.operator != "not" and (len(condition.operands) > 1 or condition.kind == "true or false"):
-            raise ConfigError(f"{what}: {key}: {condition.operator} needs one number or text")
+            raise ConfigError(f"{what}: {key}: {condition.operator} needs a single number or string")
     return conditions
 
 
@@ -214,9 +217,9 @@ def _operands(key: str, value: object, what: str) -> tuple[str | int | float | b
     plain = [one.isoformat() if isinstance(one, date) else one for one in values]
     operands = tuple(one for one in plain if isinstance(one, str | int | float))
     if not plain or len(operands) < len(plain):
-        raise ConfigError(f"{what}: {key} must be a text, a number, true or false, or a list of them, not {value!r}")
+        raise ConfigError(f"{what}: {key} must be a string, a number, true or false, or a list of these, got {value!r}")
     if len({kind_of(one) for one in operands}) > 1:
-        raise ConfigError(f"{what}: the values of {key} must be of one kind, not {value!r}")
+        raise ConfigError(f"{what}: all values of {key} must be of the same kind, got {value!r}")
     return operands
 
 

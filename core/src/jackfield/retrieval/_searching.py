@@ -210,6 +210,6 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
         raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval.Searcher")
     if "where" not in inspect.signature(searcher.search).parameters:
         raise BrokenPluginError(
-            f"searcher {name!r} would ignore filters: its `search` needs the parameter `where`; update the plugin"
+            f"searcher {name!r} would ignore filters: its `search` method needs a parameter `where`; update the plugin"
         )
     return searcher

@@ -45,6 +45,6 @@ def _cost(usage: Usage, limits: Limits) -> Decimal:
     if usage.cost is None or usage.currency != limits.currency:
         raise ConfigError(
             f"a cost limit of {limits.cost} {limits.currency} is set, but the price of this model in "
-            f"{limits.currency} is not known: limit tokens instead"
+            f"{limits.currency} is unknown: limit tokens instead"
         )
     return usage.cost

@@ -216,7 +216,7 @@ class Observers(StatesSecrets):
             try:
                 trace = dict(observer.trace_of(run_id))
                 if not all(isinstance(text, str) for pair in trace.items() for text in pair):
-                    raise TypeError("the headers of a trace must be texts")  # noqa: TRY301
+                    raise TypeError("trace headers must be strings")  # noqa: TRY301
             except Exception:  # noqa: BLE001 - as for an event
                 self._note_fault(observer)
             else:
@@ -231,7 +231,7 @@ class Observers(StatesSecrets):
                 self._active = tuple(one for one in self._active if one is not observer)
                 self._surrounding = self._overriding("surround", "headers")
                 self._asking = self._overriding("observe_request")
-        silenced = "; it gets no more events" if count == MAX_FAULTS else ""
+        silenced = "; it will receive no more events" if count == MAX_FAULTS else ""
         _log.exception("observer %r failed%s", observer.name, silenced)
 
 

@@ -48,7 +48,7 @@ class Preparation(Generic[T]):
     def result(self) -> T:
         """The result of the work, available once `events` is exhausted."""
         if not self._outcome:
-            raise RuntimeError("the preparation has no result yet: iterate over its events to their end")
+            raise RuntimeError("the preparation has no result yet: iterate over all its events first")
         return self._outcome[0]
 
     async def events(self) -> AsyncIterator[PreparationProgress]:

@@ -20,7 +20,7 @@ NONE = "none"
 """The setting for running without a sandbox."""
 
 _WARNING = (
-    "sandbox='none': code that a model wrote runs with your own rights. It can read and change your files, find your "
+    "sandbox='none': model-written code runs with your full permissions. It can read and change your files, find your "
     "API keys and use your network."
 )
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def choose_sandbox(
         sandbox = _make(host, host.find("sandbox", name), settings or {}, ability)
     protection = sandbox.protection()
     if not PREVENTED.keys() <= protection.covers:
-        _warn(f"sandbox={name!r} leaves something open on this machine: {protection}")
+        _warn(f"sandbox={name!r} does not provide full protection on this machine: {protection}")
     return sandbox
 
 
@@ -86,7 +86,10 @@ def _make_best(ability: Callable[..., S], host: Plugins) -> S:
             sandbox = _make(host, row, {}, ability)
             covers = sandbox.protection().covers
             if "files" not in covers:
-                problems.append(f"{spec.name}: it leaves your files open here; sandbox={spec.name!r} uses it anyway")
+                problems.append(
+                    f"{spec.name}: does not protect your files on this machine; to use it anyway, set "
+                    f"sandbox={spec.name!r}"
+                )
                 continue
             # Jackfield's package wins a tie, so that no other package can attract all code by its name.
             known = known_components().get(f"sandbox.{spec.name}")
@@ -97,10 +100,10 @@ def _make_best(ability: Callable[..., S], host: Plugins) -> S:
     left_out = [f"{row.address} {reason}" for row, reason in host.policy.left_out("sandbox").items()]
     if usable:
         return min(usable, key=lambda candidate: candidate[:3])[3]
-    reasons = [f"no sandbox can be used to run {'programs' if programs else 'code'}", *problems, *left_out]
+    reasons = [f"no sandbox is available to run {'programs' if programs else 'code'}", *problems, *left_out]
     raise SandboxError(
-        f"{'; '.join(reasons)}. Install one (pip install {FIRST_SANDBOX}, and bubblewrap of your system), or set "
-        "sandbox='none' to run code with your own rights."
+        f"{'; '.join(reasons)}. Install a sandbox (pip install {FIRST_SANDBOX}, plus your system's bubblewrap "
+        "package), or set sandbox='none' to run code with your full permissions."
     )
 
 
@@ -109,7 +112,7 @@ def _make(host: Plugins, row: Row, settings: Mapping[str, object], ability: Call
     required = _class(ability)
     if not isinstance(sandbox, required):
         classes = [each.__name__ for each in (ProgramSandbox, CodeSandbox) if isinstance(sandbox, each)]
-        raise SandboxError(f"the sandbox {row.name!r} is a {' and '.join(classes)}; a {required.__name__} is needed")
+        raise SandboxError(f"sandbox {row.name!r} is a {' and '.join(classes)}; expected a {required.__name__}")
     return sandbox
 
 

@@ -115,7 +115,7 @@ class Secrets:
             if secret.is_named and secret.warns and value.lower() not in _NO_KEYS and secret.name not in _warned:
                 _warned.add(secret.name)
                 _log.warning(
-                    "%s is not hidden in records and logs, because %s: use a longer, random one",
+                    "%s is not hidden in records and logs, because %s: use a longer, random value",
                     secret.name or "a secret",
                     reason,
                 )

@@ -79,7 +79,7 @@ def weakness_of(value: str, *, is_named: bool = True) -> str:
     if is_common(value, numbered_words=not is_named):
         return "it consists of words and numbers"
     if not is_named and _PATH_OR_ADDRESS.match(value):
-        return "it is a path or an address"
+        return "it is a path or URL"
     return ""
 
 

@@ -92,5 +92,5 @@ class ScriptedModel(BaseChatModel):
         if callable(self._script):
             return self._script(request)
         if len(self.requests) > len(self._script):
-            raise ConfigError(f"the script has {len(self._script)} answers, but was asked for one more")
+            raise ConfigError(f"the script has only {len(self._script)} answers, but another was requested")
         return self._script[len(self.requests) - 1]

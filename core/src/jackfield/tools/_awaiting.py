@@ -32,8 +32,8 @@ class _NotAwaited(Coroutine[Any, Any, T]):
 
     def __repr__(self) -> str:
         return (
-            f"<the call of {self._name!r} has not been made: write `await tool.call(...)`, or without an event "
-            f"loop `jackfield.sync.run(tool.call(...))`>"
+            f"<tool {self._name!r} has not been called yet: use `await tool.call(...)`, or outside an event loop "
+            "`jackfield.sync.run(tool.call(...))`>"
         )
 
 

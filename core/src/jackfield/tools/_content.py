@@ -45,14 +45,14 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
         if max_chars <= 0:
             rest = content[number:]
             count = sum(len(one.text or "") for one in rest)
-            return [*kept, ContentItem(text=f"[… {len(rest)} more parts with {count} characters left out …]")]
+            return [*kept, ContentItem(text=f"[… {len(rest)} more parts with {count} characters omitted …]")]
         if item.text is not None:
             kept.append(ContentItem(text=cut_text(writable(item.text), max_chars)))
         elif (size := _size_of(item.value)) <= max_media_chars:
             kept.append(item)
             max_media_chars -= size
         else:
-            kept.append(ContentItem(text=f"{notes_of([item])[0]} was left out: it has {size} characters"))
+            kept.append(ContentItem(text=f"{notes_of([item])[0]} was omitted: {size} characters"))
         max_chars -= len(kept[-1].text or " ")
     return kept
 
@@ -81,8 +81,8 @@ def _plain(value: object) -> object:
         return list(value)
     if isinstance(value, type | bytes | bytearray) or callable(value) or _has_no_text(value):
         raise ToolServiceError(
-            f"The tool returned an object of type {type(value).__name__}, which has no text. It must return a text, "
-            f"JSON values, content items or a ToolResult."
+            f"The tool returned an object of type {type(value).__name__}, which cannot be converted to text. Tools "
+            "must return a string, JSON values, content items or a ToolResult."
         )
     return str(value)
 

@@ -57,7 +57,7 @@ def _cut_json(text: str, limit: int) -> str:
 
 
 def _note(count: int, what: str) -> str:
-    return f"[… {count} {what} left out …]"
+    return f"[… {count} {what} omitted …]"
 
 
 def _dump(value: Any) -> str:

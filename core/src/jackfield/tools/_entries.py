@@ -47,7 +47,7 @@ def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
     if hasattr(entry, "as_tool"):
         raise ConfigError(f"{entry!r} is an agent, not a tool: pass agent.as_tool()")
     raise ConfigError(
-        f"{entry!r} is not a tool: pass a name, a dict with 'name', a BaseTool, its class, or a typed function"
+        f"{entry!r} is not a tool: pass a name, a dict with 'name', a BaseTool instance or class, or a typed function"
     )
 
 
@@ -62,7 +62,7 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
     if len(parts) == 1 and isinstance(parts[0], BaseTool):
         return parts[0]
     names = list_names([one.name for one in parts if isinstance(one, BaseTool)])
-    hint = f"; name one of its tools: {names}" if names else ""
+    hint = f"; specify one of its tools: {names}" if names else ""
     raise ConfigError(f"expected one tool, got a toolset{hint}")
 
 
@@ -103,7 +103,7 @@ def name_of_entry(entry: str | Mapping[str, Any]) -> str:
 def _find_installed(entry: str | Mapping[str, Any], host: Plugins) -> list[BaseTool | Toolset]:
     name = name_of_entry(entry)
     if not name:
-        raise ConfigError("a tool given as a dict needs a 'name' next to its settings")
+        raise ConfigError("a tool specified as a dict needs a 'name' next to its settings")
     row = host.find("tool", name)
     spec = host.spec_of(row, ComponentSpec)
     if not isinstance(spec, ToolsetSpec):
@@ -136,6 +136,6 @@ def _make_instance(tool_class: type[BaseTool] | type[Toolset]) -> BaseTool | Too
         inspect.signature(tool_class).bind()
     except TypeError as error:
         raise ConfigError(
-            f"tool {tool_class.__name__} cannot be made from its class alone ({error}): pass an instance"
+            f"tool {tool_class.__name__} cannot be created from its class alone ({error}): pass an instance"
         ) from None
     return tool_class()

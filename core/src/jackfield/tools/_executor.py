@@ -53,18 +53,19 @@ _log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 300.0
 DEFAULT_MAX_RESULT_CHARS = 60_000
 DEFAULT_MAX_MEDIA_CHARS = 20_000_000
-CANCELLED_TEXT = "The call was cancelled before it began. Nothing was done."
+CANCELLED_TEXT = "The call was cancelled before it started. Nothing was done."
 STOPPED_TEXT = (
-    "The call was stopped while it was being made. It may have been done, completely or in part. Find out before you "
-    "repeat it."
+    "The call was stopped while running. It may have been done, fully or in part. Check before you repeat it."
 )
-REFUSED_TEXT = "The user did not allow this call. Do without it, or say what it is needed for."
-DENIED_TEXT = "The user did not allow this call, and says: {reason}"
+REFUSED_TEXT = "The user did not allow this call. Continue without it, or explain why it is needed."
+DENIED_TEXT = "The user did not allow this call and said: {reason}"
 IN_DOUBT_TEXT = (
-    "The program ended while this call was being made. It may or may not have been done, and was not repeated."
+    "The program ended while this call was running. The call may or may not have completed, and was not repeated."
 )
-NO_APPROVER_TEXT = "This call needs approval, and there is nobody to ask, so nothing was done."
-FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
+NO_APPROVER_TEXT = "This call needs approval, but no approver is available, so nothing was done."
+FORBIDDEN_TEXT = (
+    "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Continue without it."
+)
 NOT_ALLOWED = "NotAllowed"
 CANCELLED = "Cancelled"
 """Error name for a call that never began because its run was stopped."""
@@ -73,7 +74,7 @@ STOPPED = "Stopped"
 IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
 NOT_HELD = "NotHeld"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
-    {"still_running": True, "note": "a tool could not be stopped after its time-out, and still runs"}
+    {"still_running": True, "note": "a tool could not be stopped after its timeout and is still running"}
 )
 CUT_OFF = "CutOff"
 
@@ -357,7 +358,7 @@ def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -
     """Return the result of a call that was stopped with its run. If the call had started, it may have taken effect."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
-    text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT
+    text = f"{STOPPED_TEXT} It could not be stopped and may still be running." if still_running else STOPPED_TEXT
     return replace(not_run(planned, text, STOPPED), metadata={**(STILL_RUNNING if still_running else {}), **IN_DOUBT})
 
 
@@ -415,15 +416,17 @@ async def _put_question(
             partial(call_function, asker, call, scoped), name=f"approval of {call.name}", timeout_s=None
         )
     except Exception as error:  # noqa: BLE001 - any failure counts as a refusal
-        _log.warning("asking for approval of %s failed", call.name, exc_info=True)
+        _log.warning("the approval request for %s failed", call.name, exc_info=True)
         reason = summarize(error.error if isinstance(error, EscapedError) else error)
-        return _as_event(planned, arguments, "approve", False, f"{REFUSED_TEXT} (Asking failed: {reason})"), None
+        return _as_event(
+            planned, arguments, "approve", False, f"{REFUSED_TEXT} (The approval request failed: {reason})"
+        ), None
     if isinstance(response, Mapping) and context.fills_forms and "form" in arguments:
         return _as_event(planned, arguments, "approve", True), response
     if not isinstance(response, bool | Denial):
         raise ConfigError(
-            f"approve returned {response!r:.60} for a call of {call.name!r}: it must return True to allow the call, or "
-            f"False or Denial(reason)"
+            f"approve returned {response!r:.60} for a call to {call.name!r}: it must return True to allow the call, "
+            "or False or Denial(reason) to deny it"
         )
     return _as_event(planned, arguments, "approve", response), None
 

@@ -199,14 +199,14 @@ async def _cancel(task: asyncio.Task[Any]) -> None:
     """Cancel a task, and wait up to `END_PATIENCE_S` seconds for it to finish."""
     task.cancel()
     if not await _wait_for(task, END_PATIENCE_S):
-        _log.warning("tool %s still runs although it was cancelled; its result will be ignored", task.get_name())
+        _log.warning("tool %s is still running after being cancelled; its result will be ignored", task.get_name())
 
 
 def _timeout_error(name: str, timeout_s: float | None, *, is_running: bool) -> ToolTimeoutError:
-    text = f"Tool {name} did not finish in {timeout_s:g} s; ask it for less at once"
+    text = f"Tool {name} did not finish within {timeout_s:g} s; request less at once"
     if is_running:
-        _log.warning("tool %s could not be stopped after its time-out, and still runs", name)
-        text += ". It could not be stopped, and may still do its work"
+        _log.warning("tool %s could not be stopped after its timeout and is still running", name)
+        text += ". It could not be stopped and may still complete"
     else:
-        text += ". It was stopped, and may have done part of its work"
+        text += ". It was stopped and may have partly completed"
     return ToolTimeoutError(text, still_running=is_running, may_be_done=True)

@@ -95,13 +95,13 @@ class FunctionTool(BaseTool, Generic[P, R]):
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False)[:5]
             lines = [self._explain(problem) for problem in problems]
-            raise ToolArgumentError(f"the arguments of {self.name!r} do not fit: {'; '.join(lines)}") from None
+            raise ToolArgumentError(f"invalid arguments for {self.name!r}: {'; '.join(lines)}") from None
 
     def _explain(self, problem: Mapping[str, Any]) -> str:
         path = ".".join(str(key) for key in problem["loc"])
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
             names = [str(field.alias) for field in self._model.model_fields.values()]
-            return f"there is no argument {path!r}{suggest(path, names)}"
+            return f"unknown argument {path!r}{suggest(path, names)}"
         return f"{path}: {problem['msg']}"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -162,17 +162,17 @@ def _check_options(options: Mapping[str, object], what: str) -> None:
             raise TypeError(f"{what} has no option {name!r}{suggest(name, ToolOptions.__annotations__)}")
         match name:
             case "name":
-                check_argument(name, value, str | None, "a text")
+                check_argument(name, value, str | None, "a string")
             case "description":
-                check_argument(name, value, str | Mapping[str, str] | None, "a text, or texts by language")
+                check_argument(name, value, str | Mapping[str, str] | None, "a string, or strings by language")
             case "raw_argument":
-                check_argument(name, value, str, "the name of an argument")
+                check_argument(name, value, str, "an argument name")
             case "timeout_s":
                 check_seconds(name, value, optional=True)
             case "effects":
                 effects: Iterable[object] = checked_list(value, "effects", "effects")  # type: ignore[arg-type]
                 for effect in effects:
-                    check_argument("each of effects", effect, str, "a text")
+                    check_argument("each of effects", effect, str, "a string")
             case _:
                 check_argument(name, value, bool, "True or False")
 
@@ -186,8 +186,8 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
     # Partials and callable objects have no name, no types, and the docstring of their class.
     if isinstance(function, type) or not callable(function) or not hasattr(function, "__name__"):
         got = function.__name__ if isinstance(function, type) else type(function).__name__
-        advice = ": write a function that calls it" if callable(function) else ""
-        raise ConfigError(f"@tool belongs on a function with types or on a subclass of BaseTool, not on {got}{advice}")
+        advice = ": decorate a function that calls this object" if callable(function) else ""
+        raise ConfigError(f"@tool can only decorate a typed function or a subclass of BaseTool, not {got}{advice}")
     return FunctionTool(function, **options)
 
 
@@ -207,8 +207,8 @@ def _arguments_model(
         hints = get_type_hints(function, include_extras=True)
     except Exception as error:  # evaluating an annotation may raise anything
         raise ConfigError(
-            f"tool {name!r}: its types cannot be read ({type(error).__name__}: {error}): define or import each of them "
-            "at the top of the module, outside of TYPE_CHECKING"
+            f"tool {name!r}: its type annotations cannot be resolved ({type(error).__name__}: {error}): define or "
+            "import the types at module level, outside TYPE_CHECKING"
         ) from error
     context_parameter = ""
     fields: dict[str, Any] = {}
@@ -229,13 +229,13 @@ def _arguments_model(
     except PydanticUserError as error:
         parameter_name = _culprit(fields)
         raise ConfigError(
-            f"tool {name!r}: parameter {parameter_name!r} has a type that cannot be read from JSON, such as str, a "
+            f"tool {name!r}: parameter {parameter_name!r} must have a type that can be read from JSON, such as str, a "
             f"dataclass or a pydantic model: {str(error).splitlines()[0]}"
         ) from error
     except Exception as error:  # pydantic has no public error class for a bad pattern
         reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
         raise ConfigError(
-            f"tool {name!r}: pydantic cannot use the type of parameter {_culprit(fields)!r}: {reason}"
+            f"tool {name!r}: pydantic does not support the type of parameter {_culprit(fields)!r}: {reason}"
         ) from error
     return context_parameter, model
 
@@ -259,10 +259,10 @@ def _culprit(fields: Mapping[str, Any]) -> str:
 def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-        raise ConfigError(f"tool {tool_name!r}: parameter {name!r} must be one that can be passed by name")
+        raise ConfigError(f"tool {tool_name!r}: parameter {name!r} cannot be positional-only")
     if name not in hints and name in ("self", "cls"):
         raise ConfigError(
-            f"tool {tool_name!r} is a method: make the tool from the bound method, tool(an_object.{tool_name})"
+            f"tool {tool_name!r} is a method: create the tool from the bound method, tool(an_object.{tool_name})"
         )
     if name not in hints:
         raise ConfigError(f"tool {tool_name!r}: parameter {name!r} needs a type, which tells the model what to pass")

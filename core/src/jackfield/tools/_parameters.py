@@ -30,7 +30,7 @@ def schema_of_list(tool_name: str, parameters: Sequence[object]) -> dict[str, An
     for entry in parameters:
         if not isinstance(entry, Mapping) or not isinstance(name := entry.get("name"), str):
             raise ConfigError(
-                f"the parameters of tool {tool_name!r}, given as a list, must be dicts with 'name', 'type', "
+                f"the parameters of tool {tool_name!r}, if passed as a list, must be dicts with 'name', 'type', "
                 f"'description' and 'required'"
             )
         schema = {key: value for key, value in entry.items() if key not in ("name", "required", "type")}

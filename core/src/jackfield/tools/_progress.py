@@ -31,8 +31,8 @@ async def run_generator(output: Any, name: str, context: ToolContext) -> object:
             result = item
         else:
             raise ToolServiceError(
-                f"Tool {name} cannot be used: it yields {type(item).__name__}, but must yield texts about its "
-                f"progress, and a ToolResult"
+                f"Tool {name} cannot be used: it yields {type(item).__name__}, but must yield strings about its "
+                "progress and a ToolResult"
             )
 
     if inspect.isasyncgen(output):

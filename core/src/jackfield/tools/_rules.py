@@ -102,17 +102,17 @@ def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[Ca
     if not isinstance(forbid, Iterable):
         raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {type(forbid).__name__}")
     if unknown := {forbid} if isinstance(forbid, str) else set(forbid) - set(EFFECTS):
-        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {min(unknown, key=str)!r}")
+        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), got {min(unknown, key=str)!r}")
     return CallRules(ask, allow, frozenset(forbid)), by
 
 
 def _read_rule(options: Mapping[str, Any]) -> tuple[_Rule, tuple[str, ...]]:
     if unknown := set(options) - {"ask", "allow", "by"}:
-        raise ConfigError(f"approve takes 'ask', 'allow' and 'by', not {min(unknown)!r}")
+        raise ConfigError(f"approve: unknown key {min(unknown)!r}; use 'ask', 'allow' or 'by'")
     allow = options.get("allow")
     ask: Any = options.get("ask", "marked" if allow is None else "allow_listed")
     if ask not in get_args(_Rule):
-        raise ConfigError(f"approve must be a function or one of {', '.join(get_args(_Rule))}, not {ask!r}")
+        raise ConfigError(f"approve must be a function or one of {', '.join(get_args(_Rule))}, got {ask!r}")
     if (ask == "allow_listed") != (allow is not None) or isinstance(allow, str):
-        raise ConfigError("approve='allow_listed' needs the names of tools: write approve={'allow': ['search_*', …]}")
+        raise ConfigError("approve='allow_listed' needs a list of tool names: use approve={'allow': ['search_*', …]}")
     return ask, tuple(allow or ())

@@ -103,7 +103,7 @@ def _class_value(cls: type, attribute: str, default: object = None) -> object:
 def _read_seconds(value: object, name: str) -> float | None:
     if value is None or (fits(value, float) and 0 < cast(float, value) < math.inf):
         return cast("float | None", value)
-    raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, not {value!r}")
+    raise BrokenPluginError(f"tool {name!r}: timeout_s must be a number of seconds above 0, or None, got {value!r}")
 
 
 def _read_effects(value: object, name: str) -> frozenset[str]:
@@ -111,7 +111,7 @@ def _read_effects(value: object, name: str) -> frozenset[str]:
         return _NO_EFFECTS
     if isinstance(value, set | frozenset | tuple | list) and all(isinstance(entry, str) for entry in value):
         return frozenset(value)
-    raise BrokenPluginError(f"tool {name!r}: effects must be a set of texts, not {value!r}")
+    raise BrokenPluginError(f"tool {name!r}: effects must be a set of strings, got {value!r}")
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -176,9 +176,11 @@ def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings
         return NO_SETTINGS, own
     approval = core.pop("approval", None)
     if approval not in (None, *get_args(Approval)):
-        raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', not {approval!r}")
+        raise ConfigError(f"tool {name!r}: 'approval' must be 'always' or 'never', got {approval!r}")
     if approval == "never" and core.get("needs_approval") is True:
-        raise ConfigError(f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; leave one out")
+        raise ConfigError(
+            f"tool {name!r}: 'needs_approval' and approval='never' contradict each other; remove one of them"
+        )
     claims = Safety(**{key: _read_setting(key, value, name) for key, value in core.items()})
     return SafetySettings(claims, approval), own
 
@@ -194,5 +196,5 @@ def _read_setting(key: str, value: object, name: str) -> Any:
         except BrokenPluginError as error:
             raise ConfigError(str(error)) from None
     if not isinstance(value, bool):
-        raise ConfigError(f"tool {name!r}: {key!r} must be true or false, not {value!r}")
+        raise ConfigError(f"tool {name!r}: {key!r} must be true or false, got {value!r}")
     return value

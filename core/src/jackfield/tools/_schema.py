@@ -16,9 +16,9 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 def check_tool_name(name: str) -> None:
     """Raise ConfigError unless every provider accepts `name` as a tool name."""
     if not isinstance(name, str):
-        raise ConfigError(f"the name of a tool must be a text, not {type(name).__name__}")
+        raise ConfigError(f"a tool's name must be a string, not {type(name).__name__}")
     if not _TOOL_NAME.match(name):
-        raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 ASCII letters, digits, '_' and '-'")
+        raise ConfigError(f"{name!r} is not a valid tool name: use 1 to 64 ASCII letters, digits, '_' and '-'")
 
 
 def tool_name_for(label: str, *, prefix: str = "") -> str:
@@ -84,4 +84,4 @@ class ArgumentChecker:
         except UncheckableError as error:
             raise ToolServiceError(f"{self._name!r} cannot be called: {error}") from error
         if misfits:
-            raise ToolArgumentError(f"the arguments of {self._name!r} do not fit: {'; '.join(misfits)}")
+            raise ToolArgumentError(f"invalid arguments for {self._name!r}: {'; '.join(misfits)}")

@@ -148,7 +148,7 @@ class Toolbox:
                     partial(one.tools_of_run, context), name=one.name, timeout_s=self.timeout_s
                 )
         except ToolTimeoutError as error:
-            raise ToolServiceError(f"toolset {one.name!r} was not ready in {self.timeout_s:g} s") from error
+            raise ToolServiceError(f"toolset {one.name!r} was not ready within {self.timeout_s:g} s") from error
         tools: list[BaseTool] = []
         for part in resolve_entries(one, entries, self.host):
             tools += [part] if isinstance(part, BaseTool) else await self._tools_of(part, context)
@@ -163,5 +163,5 @@ def add_tool(tool: BaseTool, tools: dict[str, BaseTool], taken: Container[str] =
     """
     check_tool_name(tool.name)
     if tool.name in taken or tool.name in tools:
-        raise ConfigError(f"two tools are named {tool.name!r}{where}: give the agent one of them")
+        raise ConfigError(f"two tools are named {tool.name!r}{where}: pass only one of them to the agent")
     tools[tool.name] = tool

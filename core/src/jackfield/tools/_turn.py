@@ -106,7 +106,7 @@ class Turn:
             if isinstance(error, ToolTimeoutError) and planned.index not in self.begun:
                 # The call waited for a worker thread, or for the tool to load.
                 problem = ToolTimeoutError(
-                    f"Tool {planned.call.name} did not begin in {timeout_s:g} s; nothing was done"
+                    f"Tool {planned.call.name} did not start within {timeout_s:g} s; nothing was done"
                 )
             result = self._failed(planned, problem, time.perf_counter() - started)
         self.events.put_nowait(result)

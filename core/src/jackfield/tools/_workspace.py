@@ -51,7 +51,9 @@ def _check_name(name: str) -> None:
     if "\0" in decoded or not decoded.strip():
         raise ToolArgumentError(f"{name!r} is not a valid file name")
     if _leads_outside(name) or _leads_outside(decoded):
-        raise ToolArgumentError(f"{name!r} is outside of the workspace: use a path relative to it, without '..'")
+        raise ToolArgumentError(
+            f"{name!r} is outside the workspace: use a path relative to the workspace, without '..'"
+        )
 
 
 def _leads_outside(name: str) -> bool:

@@ -203,8 +203,8 @@ def test_a_wrong_mark_is_dropped_and_reported(guide: str) -> None:
     result, _ = ask(guide, "It has 48 [4], “as everybody knows” [1].")
     assert result.citations == ()
     assert result.warnings == (
-        "mark [4] in the answer is wrong: no passage has this number",
-        "mark [1] in the answer is wrong: the passage does not say “as everybody knows”",
+        "citation [4] in the answer is invalid: no passage has this number",
+        "citation [1] in the answer is invalid: the passage does not say “as everybody knows”",
     )
 
 
@@ -273,7 +273,7 @@ def test_a_report_of_many_wrong_marks_is_short() -> None:
     other = check_marks("".join(f"“words number {n} of no passage” [1-40]\n" for n in range(20)), passages).report()
     for one in (report, other):
         assert len(json.dumps(one)) < 60_000
-    assert other["warnings"][-1] == "750 more marks in the answer are wrong"  # type: ignore[index]
+    assert other["warnings"][-1] == "750 more citations in the answer are invalid"  # type: ignore[index]
 
 
 def test_each_passage_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:

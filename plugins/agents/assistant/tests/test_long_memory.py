@@ -56,7 +56,7 @@ def test_calls_that_failed_or_cannot_be_read_kept_nothing() -> None:
         "2",
         "ToolServiceError",
     )
-    broken = call("{{{", "the arguments must be one JSON object", "3", "ToolArgumentError")
+    broken = call("{{{", "the arguments must be a single JSON object", "3", "ToolArgumentError")
     assert kept_in([*good, *bad, *broken]) == {"a": "1"}
     looks = [call(f'{{"operate": "{one}", "key": "a"}}', "1", str(n)) for n, one in enumerate(("get", "scan"), start=4)]
     assert kept_in([*good, *looks[0], *looks[1]]) == {"a": "1"}, "only `delete` deletes"
@@ -94,7 +94,7 @@ def test_of_a_long_dialogue_the_model_sees_what_fits(tmp_path: Path) -> None:
     assert "Number 30" not in system.get_text_content()
     assert [message.content for message in recent] == [history[-2].content, "I see, 59.", "Which tea from Assam?"]
     assert "User: I like tea from Assam." in (tmp_path / "dialogues" / "ada.txt").read_text(encoding="utf-8")
-    with pytest.raises(ToolArgumentError, match="outside of the workspace"):
+    with pytest.raises(ToolArgumentError, match="outside the workspace"):
         agent.run_nonstream([*history, Message("user", "Which?")], session_id="../../ada")  # type: ignore[call-arg]
 
 

@@ -163,7 +163,7 @@ def test_a_cancelled_run_leaves_no_call_open() -> None:
 
 
 def test_one_tool_is_needed() -> None:
-    with pytest.raises(ConfigError, match="has one tool"):
+    with pytest.raises(ConfigError, match="exactly one tool"):
         TIRMathAgent([], ScriptedModel([]))
 
 

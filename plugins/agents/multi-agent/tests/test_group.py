@@ -94,7 +94,7 @@ def test_a_host_that_names_nobody_is_replaced_by_the_order(text: str) -> None:
     events = list(stream)
     assert speakers(stream.result.messages) == ["al"]
     (event,) = [event for event in events if isinstance(event, PluginEvent) and event.name == NOBODY_NAMED]
-    assert event.data["note"] == "the host named nobody, so al is next"
+    assert event.data["note"] == "the host named no speaker, so al is next"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_those_who_are_mentioned_speak_first_in_that_order() -> None:
     assert speakers(chat.ask(begun).messages)[:1] == ["bo"], "only the user's question counts"
     run = list(chat.run("Hello", mentioned_agents_name=["alice"], need_batch_response=False))[-1]  # type: ignore[call-arg]
     assert speakers(run) == ["alice"]
-    with pytest.raises(ConfigError, match="is named 'alise'; did you mean 'alice'"):
+    with pytest.raises(ConfigError, match="has no agent named 'alise'; did you mean 'alice'"):
         chat.run_nonstream("Hello", mentioned_agents_name=["alise"])  # type: ignore[call-arg]
 
 
@@ -343,7 +343,7 @@ def test_a_dict_makes_its_agents() -> None:
         ({"agents": {"background": "x"}}, "needs at least one agent"),
         ({"agents": [BasicAgent()]}, "needs a name"),
         ({"agents": ["al"]}, "must be agents, not str"),
-        ({"agents": [{"name": "al"}]}, "must be agents, not dict: one in a file needs its kind"),
+        ({"agents": [{"name": "al"}]}, "must be agents, not dict: in a file, specify the agent kind"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents of a group chat are named 'al'"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
         ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),

@@ -430,7 +430,7 @@ def test_an_index_from_elsewhere_needs_consent_for_what_its_searchers_can_cause(
             for words in (("search", "./cloned", "tides"), ("build", "./cloned"), ("add", "./cloned", "docs")):
                 refused = run(capsys, *words, code=1)
                 assert f"sends data to the server {server.url}" in refused
-                assert "If you want this: pass --trust" in refused
+                assert "To allow this: pass --trust" in refused
             assert len(server.requests) == asked
             run(capsys, "search", "./cloned", "tides", "--trust")
             assert len(server.requests) > asked
@@ -442,7 +442,7 @@ def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
     run(capsys, "build", "./mine", "docs")
     shutil.copytree("mine", "cloned")
     run(capsys, "search", "./cloned", "tides")  # its documents are texts
-    assert "uses a file outside of its folder" in run(capsys, "build", "./cloned", code=1)
+    assert "uses a file outside its folder" in run(capsys, "build", "./cloned", code=1)
     run(capsys, "build", "./cloned", "--trust")
     run(capsys, "build", "./cloned")
 
@@ -613,7 +613,7 @@ def test_an_index_from_elsewhere_that_was_watched_is_the_users_own(
     run(capsys, "build", "./mine", "docs")
     shutil.copytree("mine", "cloned")
     watching(monkeypatch)
-    assert "uses a file outside of its folder" in run(capsys, "watch", "./cloned", "--interval", "5", code=1)
+    assert "uses a file outside its folder" in run(capsys, "watch", "./cloned", "--interval", "5", code=1)
     run(capsys, "watch", "./cloned", "--interval", "5", "--trust")
     run(capsys, "build", "./cloned")
 

@@ -67,8 +67,8 @@ def test_a_component_that_is_not_picked_by_itself_says_how_to_use_it(site: FakeS
     site.add("theirs", {"parser.csv": "theirs", "tool.x": "theirs"})
     host = PluginHost(Settings(), paths=[str(site.folder)])
     parser = activation_of(row_of(host, "theirs/csv"), host)
-    assert parser.reason.startswith("is not used unless it is named")
-    assert parser.reason.endswith("to use it: jackfield plugins enable parser.theirs/csv")
+    assert parser.reason.startswith("is only used if named")
+    assert parser.reason.endswith("to use it, run: jackfield plugins enable parser.theirs/csv")
     assert activation_of(row_of(host, "theirs/x"), host).reason == "may be loaded by name"
     allowed = PluginHost(Settings(enabled=("parser.theirs/csv",)), paths=[str(site.folder)])
     assert activation_of(row_of(allowed, "theirs/csv"), allowed).reason == "may be loaded by name"

@@ -214,10 +214,10 @@ def test_a_circle_of_processors_is_named_by_the_pipeline_and_by_the_doctor(comma
     command_line("plugins", "enable", "acme-guard")
     done = command_line("pipeline", "-m", "parrot:m")
     assert done.returncode == 1
-    assert "the order of processors is circular: " in done.stderr
+    assert "the processor order is circular: " in done.stderr
     found = command_line("plugins", "doctor")
     assert found.returncode == 1
-    assert "the order of processors is circular" in found.stdout
+    assert "the processor order is circular" in found.stdout
 
 
 def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_line: Any, guard: str) -> None:
@@ -326,7 +326,7 @@ def test_a_command_that_fails_is_told_in_a_line_and_with_tracing_in_full(command
     site.add("acme", {"command.greet": "acme_cli"}, modules={"acme_cli": source})
     done = command_line("greet")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "greet: its plugin failed (ZeroDivisionError: division by zero)" in done.stderr
+    assert "greet: the plugin failed (ZeroDivisionError: division by zero)" in done.stderr
     assert "Traceback" in command_line("--trace", "greet").stderr
 
 

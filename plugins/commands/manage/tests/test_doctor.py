@@ -108,10 +108,10 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "crashes": ("import ctypes; ctypes.string_at(0)", "broken", "by signal 11"),
     "has an async hook": (TOOL.format("").replace("def tools", "async def tools"), "broken", "is async"),
     "has parameters of no type": (
-        TOOL.format(", parameters={'type': 'banana'}"), "broken", "must be a JSON Schema of the type 'object'",
+        TOOL.format(", parameters={'type': 'banana'}"), "broken", "must be a JSON Schema of type 'object'",
     ),
     "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be tuple[str, ...], not int"),
-    "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", "does not offer it (it offers: y)"),
+    "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", r"does not provide tool.x (provided: y)"),
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),
         "undeclared",

@@ -250,12 +250,12 @@ def test_a_file_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.
 
 
 FAULTS: dict[str, tuple[Callable[[Keyring], object], str]] = {
-    "writes plain text": (lambda ring: setattr(ring, "priority", 0.5), "no keyring that encrypts"),
-    "only fails": (lambda ring: setattr(ring, "priority", 0), "no keyring that encrypts"),
+    "writes plain text": (lambda ring: setattr(ring, "priority", 0.5), "no encrypted keyring"),
+    "only fails": (lambda ring: setattr(ring, "priority", 0), "no encrypted keyring"),
     "cannot be found": (lambda ring: setattr(ring, "get_keyring", fail), "failed (OSError)"),
     "is locked": (lambda ring: setattr(ring, "set_password", fail), "failed (OSError)"),
     "cannot be read": (lambda ring: setattr(ring, "get_password", fail), "failed (OSError)"),
-    "forgets": (lambda ring: setattr(ring, "get_password", lambda *_: None), "did not keep the key"),
+    "forgets": (lambda ring: setattr(ring, "get_password", lambda *_: None), "did not store the key"),
 }
 
 
@@ -281,7 +281,7 @@ def test_without_keyring_the_file_is_used_and_the_reason_named(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     enter(monkeypatch, KEY, "set", "ACME_API_KEY")
-    assert "the package keyring is not installed" in capsys.readouterr().out
+    assert "the keyring package is not installed" in capsys.readouterr().out
     use_keyring(monkeypatch, 1)  # the lowest that encrypts
     enter(monkeypatch, KEY, "set", "ACME_API_KEY")
     assert capsys.readouterr().out == "Stored ACME_API_KEY in the system keyring.\n"
@@ -295,7 +295,7 @@ def test_an_older_key_that_stays_in_the_keyring_is_named(home: Path, monkeypatch
     monkeypatch.setattr(ring, "set_password", fail)
     place, problem = stored.set("ACME_API_KEY", "sk-another")
     assert (place, stored.get("ACME_API_KEY")) == ("file", "sk-another")
-    assert "still has an older key" in problem
+    assert "still contains an older key" in problem
     assert "older" not in stored.set("ACME_API_KEY", "sk-another")[1]
     assert "older" not in stored.set("OTHER_API_KEY", "sk-another")[1]
 

@@ -90,7 +90,7 @@ def test_a_misspelt_kind_names_the_nearest(site: Any) -> None:
 
 def test_an_entry_point_that_names_an_object_says_what_it_must_name(site: Any) -> None:
     site.add("acme", {"tool.x": "acme_light:tools", "tool.y": "acme_light"}, modules={"acme_light": ""})
-    with pytest.raises(PluginNotFoundError, match=r"must name a module: tool\.x = acme_light"):
+    with pytest.raises(PluginNotFoundError, match=r"must specify a module: tool\.x = acme_light"):
         site.host().find("tool", "x")
     assert site.host().names("tool") == ["y"], "the others are there"
 

@@ -179,11 +179,11 @@ def test_a_backend_that_cannot_list_is_an_error_only_if_it_is_asked_for(
     ("name", "error", "text"),
     [
         ("opnai:small", PluginNotFoundError, "no llm 'opnai' is installed; did you mean 'openai'"),
-        ("some model", ConfigError, "which backend has the model 'some model'? Write backend:model"),
-        ("http://localhost:8000/v1", ConfigError, "an address does not say which model"),
+        ("some model", ConfigError, "no backend specified for model 'some model': use backend:model"),
+        ("http://localhost:8000/v1", ConfigError, "a URL does not specify the model"),
         ("openai", ConfigError, "which model of openai? Use openai:MODEL"),
         ("openai:", ConfigError, "which model of openai? Use openai:MODEL"),
-        (":small", ConfigError, "which backend"),
+        (":small", ConfigError, "no backend"),
     ],
 )
 def test_a_name_that_no_command_could_use_is_refused(

@@ -76,7 +76,7 @@ def test_options_of_the_model_are_sent_and_override_the_agent_file(
     [
         ("temprature=0", "-o: unknown setting 'temprature'; did you mean 'temperature'?"),
         ("temperature", "'temperature' is not NAME=VALUE, such as -o temperature=0"),
-        ("temperature=hot", "-o: temperature must be a number, not a text"),
+        ("temperature=hot", "-o: temperature must be a number, not a string"),
     ],
 )
 def test_a_wrong_option_is_an_error_before_anything_is_sent(
@@ -105,7 +105,7 @@ def test_without_a_fitting_answer_nothing_is_printed_as_data(jackfield: Run, ser
     server.reply(*[text("no JSON at all")] * 3)
     code, out, err = jackfield("--schema", "name", "The highest mountain?")
     assert (code, out) == (1, "")
-    assert "no answer that fits" in err
+    assert "no valid answer" in err
 
 
 def test_a_list_is_printed_as_a_list(jackfield: Run, server: FakeOpenAI) -> None:

@@ -173,7 +173,7 @@ def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, 
     assert code == 1
     assert "calls the tool storage with" in err
     assert "evil" in err
-    assert "If you want this: pass --trust" in err
+    assert "To allow this: pass --trust" in err
     with sqlite3.connect(tmp_path / "clone/own.sqlite") as file:
         file.execute("UPDATE runs SET state = 'running'")
     file.close()

@@ -98,13 +98,15 @@ def test_only_what_has_the_ability_is_taken() -> None:
     both = host(Strong, Calculates)
     assert type(choose_sandbox("auto", ProgramSandbox, host=both)) is Strong
     assert type(choose_sandbox("auto", CodeSandbox, host=both)) is Calculates
-    with pytest.raises(SandboxError, match="'calculates' is a CodeSandbox; a ProgramSandbox is needed"):
+    with pytest.raises(SandboxError, match="'calculates' is a CodeSandbox; expected a ProgramSandbox"):
         choose_sandbox("calculates", ProgramSandbox, host=both)
 
 
 def test_auto_takes_none_that_leaves_files_open_and_one_that_is_named_needs_approval() -> None:
     weak = host(Weak)
-    with pytest.raises(SandboxError, match="weak: it leaves your files open here; sandbox='weak' uses it anyway"):
+    with pytest.raises(
+        SandboxError, match="weak: does not protect your files on this machine; to use it anyway, set sandbox='weak'"
+    ):
         choose_sandbox("auto", ProgramSandbox, host=weak)
     assert type(choose_sandbox("weak", ProgramSandbox, host=weak)) is Weak
     assert needs_approval("weak", ProgramSandbox, host=weak)
@@ -138,7 +140,7 @@ def test_without_one_there_is_a_warning_once(caplog: pytest.LogCaptureFixture) -
         for _ in range(2):
             assert choose_sandbox("none", ProgramSandbox, host=host(Strong)) is None
     (record,) = [one for one in caplog.records if "sandbox" in one.getMessage()]
-    assert "your own rights" in record.getMessage()
+    assert "your full permissions" in record.getMessage()
 
 
 def test_one_that_leaves_something_open_is_used_with_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -148,7 +150,9 @@ def test_one_that_leaves_something_open_is_used_with_a_warning_once(caplog: pyte
             choose_sandbox("auto", ProgramSandbox, host=host(Strong))
         choose_sandbox("auto", CodeSandbox, host=host(Calculates))
     (record,) = [one for one in caplog.records if "sandbox" in one.getMessage()]
-    assert "leaves something open on this machine: strong: the code cannot reach files" in record.getMessage()
+    assert (
+        "does not provide full protection on this machine: strong: the code cannot reach files" in record.getMessage()
+    )
 
 
 def test_what_a_sandbox_protects_from_is_one_sentence() -> None:

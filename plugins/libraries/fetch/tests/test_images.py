@@ -68,7 +68,7 @@ def test_an_image_is_read_from_a_file_a_url_and_a_data_uri(tmp_path: Path) -> No
         ("data:image/png;base64,aGVsbG8=", "is not an image in a known format"),
         ("data:image/svg+xml,<svg/>", "is not an image in a known format"),
         ("data:image/png,%25PDF-1.7", "is not an image in a known format"),
-        ("/no/such.png", "the image 'such.png' cannot be read"),
+        ("/no/such.png", "cannot read the image 'such.png'"),
         ("https://127.0.0.2/x.png", "in a private network"),
         ("http://0x7f000002/x.png", "in a private network"),
         ("http://[::ffff:127.0.0.2]/x.png", "in a private network"),
@@ -112,7 +112,7 @@ def test_an_image_of_a_file_or_server_may_have_just_the_limit(tmp_path: Path) ->
 def test_a_file_that_is_too_large_or_no_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large.png").write_bytes(PNG + b"x" * 1000)
     (tmp_path / "text.png").write_text("private")
-    for name, said in (("large.png", "is larger than 1,000 bytes"), ("text.png", "but should be an image")):
+    for name, said in (("large.png", "is larger than 1,000 bytes"), ("text.png", "expected an image")):
         with pytest.raises(ToolServiceError, match=said):
             read(str(tmp_path / name))
 

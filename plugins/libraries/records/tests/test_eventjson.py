@@ -187,7 +187,7 @@ def test_read_only_data_is_written_as_lists_and_objects() -> None:
         ({"event": "PluginEvent", "name": "a", "data": []}, "'data' of PluginEvent: expected an object"),
         ({"event": "UsageReported", "usage": {"prompt_tokens": -1}}, "greater than or equal to 0"),
         ({"event": "UsageReported", "usage": {"tokens": 1}}, "tokens"),
-        ({"event": "MediaDelta", "item": {}}, "none is set"),
+        ({"event": "MediaDelta", "item": {}}, "must set one of"),
         ({"event": "RunStarted", "messages": {}}, "expected a list"),
         ({"event": "RunStarted", "messages": [{"role": "nobody"}]}, "'nobody' is not a valid role"),
         ({"event": "RunFinished", "stop_reason": "bored"}, "one of finished, empty_reply"),

@@ -314,7 +314,7 @@ def test_a_step_that_cannot_be_recorded_ends_the_run_before_the_next_one() -> No
 
 
 def test_without_a_store_a_run_cannot_be_resumed() -> None:
-    with pytest.raises(ConfigError, match=r"not recorded: give it a store"):
+    with pytest.raises(ConfigError, match=r"not recorded: pass a store"):
         FnCallAgent(llm=ScriptedModel([])).resume("x")
     with pytest.raises(RunNotFoundError):
         FnCallAgent(llm=ScriptedModel([]), store=MemoryStore()).resume("x")
@@ -517,7 +517,7 @@ def test_a_run_that_its_reader_leaves_is_let_go() -> None:
 
 @pytest.mark.parametrize("wrong", [3, {"path": "x"}, ["sqlite"]])
 def test_what_is_not_a_store_is_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="store must be a store, the name of one"):
+    with pytest.raises(ConfigError, match="store must be a store, a store's name"):
         FnCallAgent(llm=ScriptedModel([]), store=wrong)
 
 

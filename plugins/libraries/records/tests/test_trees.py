@@ -523,7 +523,7 @@ def test_a_tool_of_anybody_that_asks_a_helper_cannot_take_its_pause_for_an_answe
         return FnCallAgent([delegate], world.model("boss", parent), name="boss", **options)
 
     [told] = [one for one in agent().ask("Go.").messages if one.role == "function"]
-    assert "need approval, and there is nobody to ask" in told.get_text_content()
+    assert "need approval, but no approver is available" in told.get_text_content()
     paused = agent(store=world.store).ask("Go.")
     assert (paused.stop_reason, world.done, took) == ("approval_needed", [], [])
     assert [call.name for call in paused.waiting.values()] == ["pay"]

@@ -268,7 +268,7 @@ def test_a_missing_image_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize("kind", ["audio", "video"])
 def test_what_only_the_user_can_know_of_a_model_is_asked_for(make_model: MakeModel, kind: str) -> None:
-    with pytest.raises(UnsupportedInputError, match=f"if this one does, its configuration needs {kind}: true"):
+    with pytest.raises(UnsupportedInputError, match=f"if this model does, set {kind}: true in its configuration"):
         make_model().chat([Message("user", [{kind: "http://x/y"}])], stream=False)
 
 

@@ -488,7 +488,7 @@ def test_what_it_cannot_do_is_said_before_anything_is_loaded(
 
 
 def test_an_image_is_refused_by_a_model_that_sees_none(make: Make) -> None:
-    with pytest.raises(UnsupportedInputError, match="does not take image input"):
+    with pytest.raises(UnsupportedInputError, match="does not support image input"):
         ask(make(Path("no-such-folder")), [{"role": "user", "content": [{"image": "a.png"}]}])
 
 

@@ -90,7 +90,7 @@ def test_rows_come_from_a_file_a_dict_or_a_list_and_figures_are_as_written(tmp_p
         ({"tiers": [{"up_to": 9, "input": 1, "output": 1}]}, "either in the row or in its tiers"),
         (
             {"input": None, "output": None, "tiers": [{"up_to": n, "input": 1, "output": 1} for n in (9, 3)]},
-            "from the shortest",
+            "ordered by prompt length, shortest",
         ),
     ],
 )

@@ -203,7 +203,7 @@ def _model(*, facts: ModelFacts | None = None, **settings: str) -> ScriptedModel
 
 def test_what_the_model_does_not_take_is_refused_before_anything_is_sent() -> None:
     model = _model()
-    with pytest.raises(UnsupportedInputError, match="does not take image input"):
+    with pytest.raises(UnsupportedInputError, match="does not support image input"):
         model.ask([Message("user", E43[:2])])
     assert model.requests == []
 

@@ -350,7 +350,7 @@ def test_only_a_model_that_the_processor_made_is_closed_with_it(monkeypatch: pyt
 
 
 def test_a_model_that_is_not_there_is_an_error_when_the_processor_is_made() -> None:
-    with pytest.raises(ConfigError, match="which backend"):
+    with pytest.raises(ConfigError, match="no backend"):
         SummarizingTruncation(llm="no-such-model-anywhere")
 
 

@@ -77,9 +77,9 @@ def test_an_agent_file_suggests_questions_and_lets_people_change_settings(
 
 
 def test_models_name_their_backend(pilot: Callable[..., Any]) -> None:
-    with pytest.raises(ConfigError, match="models has 'gpt-5': name the backend as well"):
+    with pytest.raises(ConfigError, match="models: 'gpt-5' has no backend; add one"):
         create_agent("fncall", llm=pilot(saying("harbour")).llm, models=["gpt-5"])
-    with pytest.raises(ConfigError, match="set llm as well, or leave models out"):
+    with pytest.raises(ConfigError, match="set `llm` as well, or omit `models`"):
         create_agent("fncall", models=["offline:extractive"])
 
 

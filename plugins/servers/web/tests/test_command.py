@@ -133,9 +133,9 @@ def test_what_cannot_be_served_is_an_error_with_the_next_step(arguments: list[st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"address": 5}, "address must be an address"),
+        ({"address": 5}, "address must be a host address"),
         ({"port": "8000"}, "port must be a number from 0 to 65535"),
-        ({"port": 65536}, "port must be a number from 0 to 65535, not 65536"),
+        ({"port": 65536}, "port must be between 0 and 65535, got 65536"),
         ({"store": 7}, "store must be the name of a store"),
         ({"token_file": 3}, "token_file must be a path"),
         ({"open_browser": "no"}, "open_browser must be True or False"),

@@ -113,8 +113,8 @@ def test_several_pending_calls_are_decided_together_and_a_reason_reaches_the_mod
     person.page.query_selector_all(".approval")[0].query_selector('text="Allow"').click()
     person.wait_for("text=Results:")
     assert person.texts(".answer") == [
-        "Results: The user did not allow this call. Do without it, or say what it is needed for. | "
-        "The user did not allow this call, and says: Not from that host. | fetched http://a"
+        "Results: The user did not allow this call. Continue without it, or explain why it is needed. | "
+        "The user did not allow this call and said: Not from that host. | fetched http://a"
     ]
 
 

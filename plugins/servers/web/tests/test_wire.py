@@ -466,7 +466,7 @@ def test_a_conversation_is_read_in_parts_decided_and_deleted() -> None:
             assert "no money" in results[0].get_text_content()
             record = json.loads((await api.record(request(run_id=ids[3]))).body)["events"]
             assert [one["reason"] for one in record if one["type"] == "decided"] == [
-                "The user did not allow this call, and says: no money"
+                "The user did not allow this call and said: no money"
             ]
             listed = json.loads((await api.conversations(request())).body)["conversations"]
             assert [(one["id"], one["title"], one["agent"]) for one in listed] == [("talk", "one", "helper")]

@@ -123,7 +123,7 @@ def test_the_best_sandbox_may_be_one_that_runs_code_only() -> None:
 def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why() -> None:
     tool = PythonExecutor()
     tool.host = PluginHost(Settings(allow=frozenset({"jackfield-code-interpreter"})))
-    with pytest.raises(ToolServiceError, match="the code cannot be run: no sandbox can be used to run programs"):
+    with pytest.raises(ToolServiceError, match="the code cannot be run: no sandbox is available to run programs"):
         call_tool(tool, {"code": "1 + 1"})
 
 

@@ -62,7 +62,7 @@ def test_where_no_sandbox_is_installed_no_code_runs() -> None:
 @pytest.mark.parametrize("name", ["code_interpreter", "python_executor"])
 def test_a_sandbox_that_the_host_of_an_agent_blocks_is_not_used(name: str) -> None:
     host = PluginHost(Settings(block=frozenset({"jackfield-bubblewrap", "jackfield-monty"})))
-    with pytest.raises(ToolServiceError, match=r"no sandbox can be used"):
+    with pytest.raises(ToolServiceError, match=r"no sandbox is available"):
         sync.run(run_tool(find_tool({"name": name}, host), {"code": "print(1)"}, ToolContext()))
     for sandbox in ("bubblewrap", "landlock"):
         tool = find_tool({"name": name, "sandbox": sandbox}, host).load()

@@ -440,7 +440,7 @@ def test_a_picture_fits_a_request_if_services_accept_it(name: str, size: int, fi
 @pytest.mark.parametrize("tool", [SimpleDocParser, DocParser], ids=lambda tool: tool.name)
 @pytest.mark.parametrize("wrong", [{"part": 0}, {"part": 1.5}, {"part": "1"}, {"url": None}, {"more": 1}], ids=str)
 def test_arguments_that_do_not_fit_are_refused(tool: Any, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ToolArgumentError, match=f"the arguments of '{tool.name}' do not fit"):
+    with pytest.raises(ToolArgumentError, match=f"invalid arguments for '{tool.name}'"):
         tool().parse_arguments({"url": "a.txt", **wrong})
     with pytest.raises(ToolArgumentError, match="url"):
         tool().parse_arguments({})

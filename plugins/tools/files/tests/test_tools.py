@@ -871,7 +871,7 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(
     made = tool()
     assert made.parse_arguments(fits) == fits
     for more in [*wrong, *({name: None} for name in fits)]:
-        with pytest.raises(ToolArgumentError, match=f"the arguments of '{made.name}' do not fit"):
+        with pytest.raises(ToolArgumentError, match=f"invalid arguments for '{made.name}'"):
             made.call({**fits, **more}, context=ToolContext(workspace=Workspace(root)))
     for name in fits:
         with pytest.raises(ToolArgumentError, match=name):

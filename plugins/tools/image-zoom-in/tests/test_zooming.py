@@ -358,5 +358,5 @@ def test_the_largest_image_is_that_of_the_settings() -> None:
 def test_each_argument_has_its_bounds(wrong: dict[str, Any]) -> None:
     fits = {"bbox_2d": [0, 0, 1000, 1000], "label": "x" * 500, "img_idx": 0}
     assert ImageZoomIn().parse_arguments(fits) == fits
-    with pytest.raises(ToolArgumentError, match="the arguments of 'image_zoom_in_tool' do not fit"):
+    with pytest.raises(ToolArgumentError, match="invalid arguments for 'image_zoom_in_tool'"):
         ImageZoomIn().parse_arguments({**fits, **wrong})

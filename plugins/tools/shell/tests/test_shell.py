@@ -204,7 +204,7 @@ def test_a_cancelled_command_ends_with_all_it_has_started(root: Path, alive: int
 def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why(root: Path) -> None:
     tool = Shell()
     tool.host = PluginHost(Settings(allow=frozenset({"jackfield-shell"})))
-    with pytest.raises(ToolServiceError, match="commands cannot be run: no sandbox can be used"):
+    with pytest.raises(ToolServiceError, match="commands cannot be run: no sandbox is available"):
         call_tool(tool, {"command": "touch made"}, context=ToolContext(workspace=Workspace(root)))
     assert not (root / "made").exists()
 

@@ -84,7 +84,7 @@ def test_a_long_text_is_read_in_parts(tmp_path: Path) -> None:
 )
 def test_arguments_that_do_not_fit_are_refused(tmp_path: Path, arguments: Any) -> None:
     skill(tmp_path, "tides")
-    with pytest.raises(ToolArgumentError, match="the arguments of 'skill' do not fit"):
+    with pytest.raises(ToolArgumentError, match="invalid arguments for 'skill'"):
         tool_of(tmp_path).call(arguments)
 
 

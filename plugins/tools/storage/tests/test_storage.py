@@ -263,7 +263,7 @@ def test_the_settings_have_the_defaults_of_the_readme() -> None:
     "arguments", [{}, {"operate": "list"}, {"operate": "put", "key": 1}, {"operate": "put", "value": 1}, {"key": "a"}]
 )
 def test_arguments_that_do_not_fit_are_refused(tool: Storage, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ToolArgumentError, match="the arguments of 'storage' do not fit"):
+    with pytest.raises(ToolArgumentError, match="invalid arguments for 'storage'"):
         tool.call(arguments)
 
 

@@ -73,9 +73,9 @@ class Checked:
     def report(self) -> dict[str, object]:
         """Return the payload of the event that reports the check."""
         reported = dict(islice(self.dropped.items(), _MOST_REPORTED))
-        lines = [f"mark [{mark}] in the answer is wrong: {reason}" for mark, reason in reported]
+        lines = [f"citation [{mark}] in the answer is invalid: {reason}" for mark, reason in reported]
         if more := len(self.dropped) - len(reported):
-            lines.append(f"{more} more marks in the answer are wrong")
+            lines.append(f"{more} more citations in the answer are invalid")
         data: dict[str, object] = {
             CITATIONS: [citation.to_dict() for citation in self.citations],
             "dropped": [{"mark": mark, "reason": why, "times": times} for (mark, why), times in reported.items()],

@@ -17,7 +17,7 @@ from jackfield_documents.rag_config import KeygenStrategy
 
 PLAIN_QUESTION = "jackfield-assistant.plain_question"
 VOCABULARY = "extract_doc_vocabulary"
-_NO_KEYWORDS = "no keywords were made, the question is searched for as it is"
+_NO_KEYWORDS = "no keywords were generated: searching for the question as it is"
 
 
 @dataclass(slots=True)

@@ -124,9 +124,9 @@ class Memory(Agent):
         given.pop("question_rewriting", None)
         strategy, rewriting = self.rag_cfg.rag_keygen_strategy, self.rag_cfg.question_rewriting
         if strategy != "none" and self.llm is None:
-            raise ConfigError(f"rag_keygen_strategy {strategy!r} asks a model for keywords: pass llm='backend:model'")
+            raise ConfigError(f"rag_keygen_strategy {strategy!r} needs a model: pass llm='backend:model'")
         if rewriting == "model" and self.llm is None:
-            raise ConfigError("question_rewriting 'model' asks a model for the question: pass llm='backend:model'")
+            raise ConfigError("question_rewriting 'model' needs a model: pass llm='backend:model'")
         self.prompts = Prompts.read(PROMPTS, prompts)
         asked = None if self.llm is None else BasicAgent(llm=self.llm, name="keywords", host=self.host)
         self._queries = QueryMaker(strategy, asked, self.prompts, self.host)

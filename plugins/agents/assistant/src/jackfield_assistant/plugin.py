@@ -12,7 +12,7 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="assistant",
             target="jackfield_assistant.agent:Assistant",
-            summary="Answers from documents and with tools: retrieves passages for the question, names its sources.",
+            summary="Answers from documents and with tools: retrieves relevant passages and cites its sources.",
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         ),
@@ -26,14 +26,14 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="memory",
             target="jackfield_assistant.memory:Memory",
-            summary="Answers with the passages of documents that fit the question.",
+            summary="Answers with the document passages that are relevant to the question.",
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         ),
         AgentSpec(
             name="parallel_doc_qa",
             target="jackfield_assistant.parallel:ParallelDocQA",
-            summary="Has a model read each part of documents, many at a time, and answers from its findings.",
+            summary="Has a model read all parts of the documents in parallel, and answers from the findings.",
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         ),
@@ -47,14 +47,14 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="memo",
             target="jackfield_assistant.memo:MemoAssistant",
-            summary="Remembers facts about its user.",
+            summary="Remembers facts about the user.",
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval", "tool.storage"),
         ),
         AgentSpec(
             name="virtual_memory",
             target="jackfield_assistant.virtual:VirtualMemoryAgent",
-            summary="Lets its model search documents, and collects the passages in the system message.",
+            summary="Lets the model search documents, and collects passages in the system message.",
             effects=frozenset({"files", "network"}),
             requires=("tool.retrieval",),
         ),

@@ -18,8 +18,8 @@ from jackfield_documents.rag_config import Rewriting
 _SHOWN_EXCHANGES = 3
 _SHOWN_CHARS = 1000
 _SAMPLE_CHARS = 500
-_NOT_TRANSLATED = "the question was not translated into the language of the documents"
-_FAILED = "the question was not rewritten, words of earlier turns are searched for as well"
+_NOT_TRANSLATED = "the question was not translated into the documents' language"
+_FAILED = "the question was not rewritten: also searching for words from earlier turns"
 
 
 class QuestionRewriter:

@@ -12,7 +12,7 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="tir_math",
             target="jackfield_math.agent:TIRMathAgent",
-            summary="Solves problems with Python: the model reasons and writes code blocks, which are run as it goes.",
+            summary="Solves problems with Python: the model reasons and writes code blocks that run immediately.",
             requires=("tool.code_interpreter",),
         )
     ]

@@ -41,7 +41,7 @@ def checked_method(method: str) -> Method:
     for known in METHODS:
         if method == known:
             return known
-    raise ConfigError(f"there is no agent_selection_method {method!r}{suggest(method, METHODS)}")
+    raise ConfigError(f"unknown agent_selection_method {method!r}{suggest(method, METHODS)}")
 
 
 def after(name: str, names: Sequence[str]) -> str:
@@ -120,5 +120,5 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         chosen.name = named(answered.text, self.agent_names)
         if chosen.name is None:
             chosen.name = after(transcript.last_speaker, self.agent_names)
-            note = f"the host named nobody, so {chosen.name} is next"
+            note = f"the host named no speaker, so {chosen.name} is next"
             yield PluginEvent(NOBODY_NAMED, {"answer": answered.text[:200], "note": note})

@@ -73,13 +73,13 @@ class GroupChatCreator(Agent):
         try:
             design = object_in(text)
         except ValueError as error:
-            return (Message(ASSISTANT, text, name=self.name),), f"the model designed no group chat: {error}"
+            return (Message(ASSISTANT, text, name=self.name),), f"the model did not design a group chat: {error}"
         roles = _roles(design.get("agents"))
         messages = [Message(ASSISTANT, dumps(role), name=ROLE_CONFIG) for role in roles]
         if background := str(design.get("background") or ""):
             messages.insert(0, Message(ASSISTANT, background, name=BACKGROUND))
         messages.append(Message(ASSISTANT, str(design.get("answer") or ""), name=self.name))
-        return tuple(messages), "" if roles else "the design has no agents with a name"
+        return tuple(messages), "" if roles else "the design contains no named agents"
 
 
 def _roles(listed: object) -> list[dict[str, str]]:

@@ -103,9 +103,7 @@ class GroupChat(MultiAgentHub, Agent):
         self.seed = seed
         self._prompts = Prompts.read(PROMPTS, prompts)
         if self._way == "auto" and self.llm is None:
-            raise ConfigError(
-                "a group chat in which the model chooses needs one: pass llm=, or agent_selection_method="
-            )
+            raise ConfigError("agent_selection_method 'auto' needs a model: pass llm=, or choose another method")
         self._host_agent = GroupChatAutoRouter(
             llm=self.llm, agents=self.agents, background=background, prompts=prompts, host=self.host
         )
@@ -146,7 +144,7 @@ class GroupChat(MultiAgentHub, Agent):
         names = checked_list(run.options.get("mentioned_agents_name") or (), "mentioned_agents_name", "names")
         for name in names:
             if name not in self.agent_names:
-                raise ConfigError(f"no agent of this group chat is named {name!r}{suggest(name, self.agent_names)}")
+                raise ConfigError(f"this group chat has no agent named {name!r}{suggest(name, self.agent_names)}")
         return list(names)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
@@ -270,7 +268,7 @@ class _Chat:
 
 def _rounds(count: object) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ConfigError(f"max_round must be a whole number of at least 1, got {count!r}")
+        raise ConfigError(f"max_round must be a whole number, at least 1, got {count!r}")
     return count
 
 

@@ -39,7 +39,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
     checked: dict[str, Agent] = {}
     for agent in checked_list(agents, "agents", "agents"):
         if not isinstance(agent, Agent):
-            hint = ": one in a file needs its kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
+            hint = ": in a file, specify the agent kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
             raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
         if not agent.name:
             raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")

@@ -12,13 +12,13 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="router",
             target="jackfield_multi_agent.router:Router",
-            summary="Hands each conversation to the agent that fits, or answers itself.",
+            summary="Hands each conversation to the most suitable agent, or answers itself.",
             effects=frozenset({"files", "network"}),  # with `rag_cfg`, the agent `memory` reads its documents
         ),
         AgentSpec(
             name="group_chat",
             target="jackfield_multi_agent.group:GroupChat",
-            summary="Lets agents and people talk with each other, in turns.",
+            summary="Lets agents and people talk to each other in turns.",
         ),
         AgentSpec(
             name="group_chat_auto_router",
@@ -28,7 +28,7 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="group_chat_creator",
             target="jackfield_multi_agent.creating:GroupChatCreator",
-            summary="Designs a group chat after a user's wish.",
+            summary="Designs a group chat from a user's description.",
         ),
         AgentSpec(
             name="user",
@@ -43,6 +43,6 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="dialogue_simulator",
             target="jackfield_multi_agent.simulating:DialogueSimulator",
-            summary="Lets a simulated user and an assistant talk.",
+            summary="Lets a simulated user talk to an assistant.",
         ),
     ]

@@ -32,7 +32,7 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="article",
             target="jackfield_writing.article:ArticleAgent",
-            summary="Writes from documents: continues a text, or writes a whole one.",
+            summary="Writes from documents: continues a text, or writes a complete text.",
             effects=frozenset({"files", "network"}),
             requires=("agent.memory",),
         ),

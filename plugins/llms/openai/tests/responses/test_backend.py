@@ -119,7 +119,7 @@ def test_facts_are_as_configured(make_model: MakeModel) -> None:
 
 def test_audio_is_refused_before_anything_is_sent(server: FakeResponses, make_model: MakeModel) -> None:
     question = [Message("user", [ContentItem(audio="data:audio/wav;base64,AAAA")])]
-    with pytest.raises(UnsupportedInputError, match="does not take audio input"):
+    with pytest.raises(UnsupportedInputError, match="does not support audio input"):
         sync.run(make_model().acomplete(question))
     with pytest.raises(ConfigError, match="unknown setting 'audio'"):
         make_model(audio=True)

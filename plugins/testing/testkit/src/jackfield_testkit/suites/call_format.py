@@ -205,7 +205,7 @@ class CallFormatSuite(Suite):
             sync.run(gathered(model.astream(request.messages, request.functions, config=request.config)))
             assert not any(message.is_multimodal() for message in model.requests[-1].messages)
             assert "a plot" in _text(model.requests[-1])
-            assert "image left out" in _text(model.requests[-1])
+            assert "image omitted" in _text(model.requests[-1])
 
     def test_broken_and_empty_arguments_of_the_past_are_told_all_the_same(self) -> None:
         for arguments in ("", "{", "no json", '["a"]', '{"place": "R'):
