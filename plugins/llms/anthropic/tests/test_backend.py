@@ -166,7 +166,7 @@ def test_a_limit_that_the_reasoning_fills_is_an_error_with_both_numbers(
         ("claude-opus-5-5", {"thinking": "disabled"}, "set thinking to adaptive"),
         ("claude-sonnet-5-5", {"thinking": "disabled"}, "adaptive or between_tools"),
         ("claude-sonnet-4-5", {"thinking": "adaptive"}, "enabled or disabled"),
-        ("claude-3-opus-20240229", {"thinking_budget": 2000}, "leave out"),
+        ("claude-3-opus-20240229", {"thinking_budget": 2000}, "remove thinking and thinking_budget"),
     ],
 )
 def test_thinking_that_a_model_is_known_not_to_take_is_refused_with_what_it_takes(
@@ -179,10 +179,14 @@ def test_thinking_that_a_model_is_known_not_to_take_is_refused_with_what_it_take
 @pytest.mark.parametrize(
     ("config", "options", "problem"),
     [
-        ({"model": "claude-opus-5"}, {"temperature": 0}, "claude-opus-5 takes no temperature"),
+        ({"model": "claude-opus-5"}, {"temperature": 0}, "claude-opus-5 does not support temperature"),
         ({"thinking_budget": 2000}, {"temperature": 0.5, "top_k": 3}, "temperature, top_k cannot be set while"),
-        ({"thinking_budget": 2000}, {"function_choice": "required"}, "test-model cannot be forced .* while it thinks"),
-        ({"model": "claude-opus-5-5"}, {"function_choice": "get_time"}, "cannot be forced to call a function, as"),
+        (
+            {"thinking_budget": 2000},
+            {"function_choice": "required"},
+            "test-model cannot be forced .* while thinking",
+        ),
+        ({"model": "claude-opus-5-5"}, {"function_choice": "get_time"}, "cannot be forced to call a function, but"),
     ],
 )
 def test_an_option_that_the_model_does_not_take_is_refused_by_name(

@@ -80,7 +80,7 @@ def test_a_hosted_tool_must_be_known_and_have_a_name_of_its_own(server: FakeOpen
         make_model(hosted_tools=["search"])
     with pytest.raises(ConfigError, match="type"):
         make_model(hosted_tools=[{"name": "web_search"}])
-    with pytest.raises(UnsupportedInputError, match="'web_search' is a hosted tool and a function"):
+    with pytest.raises(UnsupportedInputError, match="'web_search' is both a hosted tool and a function"):
         sync.run(make_model(hosted_tools=["web_search"]).acomplete([HELLO], [{**TIME, "name": "web_search"}]))
 
 

@@ -122,7 +122,7 @@ def test_an_image_of_a_wrong_label_is_sent_as_what_it_is() -> None:
 
 def test_an_image_of_a_user_that_the_protocol_does_not_take_is_refused_and_one_of_a_tool_noted() -> None:
     item = ContentItem(image=BITMAP)
-    with pytest.raises(UnsupportedInputError, match=r"PNG, JPEG, GIF and WebP images, not image/bmp"):
+    with pytest.raises(UnsupportedInputError, match=r"PNG, JPEG, GIF and WebP images, got image/bmp"):
         body_of("test-model", [Message("user", [item])])
     call = Message("assistant", "", function_call=FunctionCall("draw", "{}"))
     body = body_of("test-model", [Message("user", "a"), call, Message("function", [item], name="draw")])

@@ -72,7 +72,7 @@ class MessagesReader(AnswerReader):
             address.
     """
 
-    advice: ClassVar[str] = "check base_url, and that it speaks the Messages protocol"
+    advice: ClassVar[str] = "check base_url, and that the server supports the Messages protocol"
     texts: ClassVar[frozenset[str]] = frozenset({"text", "thinking", "partial_json"})
     decoder = DataLineDecoder
 
@@ -150,7 +150,7 @@ class MessagesReader(AnswerReader):
             case str():
                 pass  # ping, and future events, which the protocol says to expect
             case _:
-                raise ValueError("an event without a type")
+                raise ValueError("an event has no type")
 
     def _head(self, message: Mapping[str, Any]) -> None:
         self._id = message.get("id")
@@ -274,6 +274,6 @@ def _added(block: _Block, text: object) -> str:
     if text is None or text == "":
         return ""
     if not isinstance(text, str):
-        raise TypeError(f"a text is {type(text).__name__}")
+        raise TypeError(f"expected a string, got {type(text).__name__}")
     block.text.append(text)
     return text

@@ -69,7 +69,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         if self.config.beta:
             headers["anthropic-beta"] = ",".join(self.config.beta)
         if self.config.api_key and self.config.auth_token:
-            raise ConfigError("api_key and auth_token are both set, but one request takes only one: leave one out")
+            raise ConfigError("api_key and auth_token are both set, but a request can use only one: remove one")
         # A configured key takes precedence over a token in the environment.
         rule = replace(self.key_rule, variable="" if self.config.api_key else TOKEN_VARIABLE)
         key = find_key(url, rule, configured=self.config.auth_token, settings=self.host.settings)
@@ -95,8 +95,8 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         self._abilities = Abilities.read(known.details, refuses_schemas=known is not UNKNOWN and not facts.json_schema)
         kinds = self._abilities.thinking
         if kind is not None and kinds is not None and kind not in (*kinds, *([] if kinds else ["disabled"])):
-            instead = f"set thinking to {' or '.join(kinds)}" if kinds else "leave out thinking and thinking_budget"
-            raise ConfigError(f"{model} does not take thinking {kind!r}: {instead}")
+            instead = f"set thinking to {' or '.join(kinds)}" if kinds else "remove thinking and thinking_budget"
+            raise ConfigError(f"{model} does not support thinking {kind!r}: {instead}")
         return replace(facts, forced_calls=False) if kind == "enabled" else facts
 
     def post(self, request: ChatRequest, server: AnthropicServer) -> Post:

@@ -21,15 +21,16 @@ class AnthropicConfig(LLMConfig):
     default_max_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="The longest answer, in tokens, if max_tokens is not set, without thinking_budget; unset: 8192, or "
-        "32000 for a model that decides itself how long it thinks",
+        description="Maximum answer length in tokens if max_tokens is not set, excluding thinking_budget; unset: "
+        "8192, or "
+        "32000 for models that decide how long to think",
     )
     thinking: Thinking | None = Field(
         default=None, description="Think before answering; unset: enabled if thinking_budget is set"
     )
-    thinking_budget: int | None = Field(default=None, ge=1024, description="The longest reasoning, in tokens")
+    thinking_budget: int | None = Field(default=None, ge=1024, description="Maximum length of the reasoning, in tokens")
     cache_control: Literal["system", "history"] | None = Field(
-        default=None, description="Have the provider cache the prompt: tools and system message, or all of it"
+        default=None, description="Cache the prompt at the provider: the tools and system message, or the whole prompt"
     )
     cache_ttl: Literal["5m", "1h"] = Field(default="5m", description="How long the provider caches the prompt")
     hosted_tools: tuple[HostedTool | dict[str, Any], ...] = Field(
@@ -43,15 +44,17 @@ class AnthropicConfig(LLMConfig):
     version: str = Field(default="2023-06-01", description="Sent as anthropic-version")
     beta: tuple[str, ...] = Field(default=(), description="Sent as anthropic-beta")
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
+    native_tools: bool = Field(default=True, description="The model accepts tool schemas and returns structured calls")
     forced_calls: bool = Field(default=True, description="A request can force the model to call a function")
-    images: bool = Field(default=True, description="The model takes images")
-    files: bool = Field(default=True, description="The model takes PDFs; otherwise they are sent as text")
+    images: bool = Field(default=True, description="The model accepts images")
+    files: bool = Field(default=True, description="The model accepts PDFs; otherwise they are sent as text")
     file_urls: bool = Field(default=True, description="The server fetches PDFs by their URLs")
     json_schema: bool = Field(default=False, description="The model can be made to follow a JSON Schema")
     reasoning: bool = Field(default=True, description="The model can return its reasoning separately")
-    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
-    max_output_tokens: int | None = Field(default=None, ge=1, description="The model's longest answer, in tokens")
+    context_tokens: int | None = Field(default=None, ge=1, description="Size of the model's context window, in tokens")
+    max_output_tokens: int | None = Field(
+        default=None, ge=1, description="Maximum length of the model's answer, in tokens"
+    )
     tokenizer: str = Field(default="", description="The name of the tokenizer that counts the model's tokens")
 
     @field_validator("model_server")
@@ -59,12 +62,12 @@ class AnthropicConfig(LLMConfig):
     def _take_url_or_own_name(cls, server: str | None) -> str | None:
         if server in (None, "", "anthropic") or str(server).startswith(("http://", "https://")):
             return server
-        raise ValueError("it must be 'anthropic', or begin with http:// or https://")
+        raise ValueError("must be 'anthropic', or start with http:// or https://")
 
     @field_validator("hosted_tools")
     @classmethod
     def _require_types(cls, tools: tuple[HostedTool | dict[str, Any], ...]) -> tuple[HostedTool | dict[str, Any], ...]:
         for tool in tools:
             if isinstance(tool, dict) and not isinstance(tool.get("type"), str):
-                raise ValueError("a hosted tool in the provider's format needs a 'type', as web_search_20250305")
+                raise ValueError("a hosted tool in the provider's format needs a 'type', such as web_search_20250305")
         return tools

@@ -133,7 +133,7 @@ def _image(value: str) -> Wire:
     media_type = _type_of_data(data) or head.partition(";")[0].lower()
     if media_type not in IMAGE_TYPES:
         raise UnsupportedInputError(
-            f"Anthropic takes PNG, JPEG, GIF and WebP images, not {media_type}: convert it, or leave it out"
+            f"Anthropic accepts PNG, JPEG, GIF and WebP images, got {media_type}: convert the image, or remove it"
         )
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 

@@ -177,7 +177,7 @@ def _sampling(request: ChatRequest, abilities: Abilities, thinking: Thinking | N
     config = request.config
     chosen = {name: getattr(config, name) for name in _SAMPLING if getattr(config, name) is not None}
     if chosen and not abilities.sampling:
-        raise UnsupportedInputError(f"{request.model} takes no {', '.join(chosen)}: leave it out for this model")
+        raise UnsupportedInputError(f"{request.model} does not support {', '.join(chosen)}: use its default")
     if thinking == "enabled":
         wrong = [
             name
@@ -190,7 +190,7 @@ def _sampling(request: ChatRequest, abilities: Abilities, thinking: Thinking | N
         ]
         if wrong:
             raise UnsupportedInputError(
-                f"{', '.join(wrong)} cannot be set while the model thinks: leave it out, or set thinking to disabled"
+                f"{', '.join(wrong)} cannot be set while thinking is enabled: use the default, or disable thinking"
             )
     return chosen
 
@@ -198,7 +198,9 @@ def _sampling(request: ChatRequest, abilities: Abilities, thinking: Thinking | N
 def _options(config: GenerateConfig) -> Wire:
     for option in _NOT_OF_THE_PROTOCOL:
         if getattr(config, option) is not None:
-            raise UnsupportedInputError(f"Anthropic's Messages protocol has no {option}: leave it out for this model")
+            raise UnsupportedInputError(
+                f"Anthropic's Messages protocol does not support {option}: remove it for this model"
+            )
     return {"stop_sequences": list(config.stop)} if config.stop else {}
 
 
@@ -215,8 +217,8 @@ def _format(request: ChatRequest, abilities: Abilities) -> tuple[Wire, list[Wire
     schema = described.get("schema")
     if wanted.get("type") != "json_schema" or schema is None:
         raise UnsupportedInputError(
-            f"Anthropic's Messages protocol has no response_format of type {wanted.get('type')!r}: "
-            "give a json_schema, or ask for JSON in the prompt"
+            f"Anthropic's Messages protocol does not support a response_format of type {wanted.get('type')!r}: "
+            "use a json_schema, or ask for JSON in the prompt"
         )
     enforceable = None if abilities.refuses_schemas else enforceable_schema(schema)
     if enforceable is not None:
@@ -248,13 +250,15 @@ def _tools(request: ChatRequest, messages: Sequence[Wire], config: AnthropicConf
         return _tools_without_functions(messages, hosted)
     tools = [_tool(function) for function in request.functions]
     if both := {tool["name"] for tool in tools} & {tool.get("name") for tool in hosted}:
-        raise UnsupportedInputError(f"{min(both)!r} is a hosted tool and a function: rename the function, or drop one")
+        raise UnsupportedInputError(
+            f"{min(both)!r} is both a hosted tool and a function: rename the function, or remove one of them"
+        )
     choice = _choice(request.config)
     if choice["type"] in ("any", "tool") and (thinking == "enabled" or not request.facts.forced_calls):
         raise UnsupportedInputError(
             f"{request.model} cannot be forced to call a function"
-            + (" while it thinks" if thinking == "enabled" else "")
-            + f", as function_choice {request.config.function_choice!r} asks: leave it at auto"
+            + (" while thinking is enabled" if thinking == "enabled" else "")
+            + f", but function_choice is {request.config.function_choice!r}: set function_choice to auto"
         )
     return {"tools": [*tools, *hosted], **({} if choice == {"type": "auto"} else {"tool_choice": choice})}
 
