@@ -89,7 +89,7 @@ def test_a_deployment_has_a_name() -> None:
 
 def test_the_models_of_a_key_are_not_listed_and_the_error_says_where_they_are() -> None:
     model = AzureChat({"model": "m", "api_key": "k"}, host=PluginHost(Settings()))
-    with pytest.raises(ConfigError, match="look in its portal, and write azure:DEPLOYMENT"):
+    with pytest.raises(ConfigError, match="look them up in the Azure portal, and use azure:DEPLOYMENT"):
         sync.run(model.alist_models())
 
 

@@ -50,7 +50,9 @@ class AzureChat(ChatCompletionsModel):
         Raises:
             ConfigError: Always.
         """
-        raise ConfigError("Azure has no list of deployments for a key: look in its portal, and write azure:DEPLOYMENT")
+        raise ConfigError(
+            "Azure cannot list deployments by API key: look them up in the Azure portal, and use azure:DEPLOYMENT"
+        )
 
     def server(self) -> ChatServer:
         """Return the deployment's URL, built like the SDK's, with the API key or token.
@@ -62,8 +64,8 @@ class AzureChat(ChatCompletionsModel):
         endpoint = self.configured_url()
         if endpoint is None:
             raise ConfigError(
-                f"backend {self.backend} needs an address: set azure_endpoint, or the environment variable "
-                f"{ENDPOINT_VARIABLE}, as in https://NAME.openai.azure.com"
+                f"backend {self.backend} needs an endpoint: set azure_endpoint or the environment variable "
+                f"{ENDPOINT_VARIABLE}, for example to https://NAME.openai.azure.com"
             )
         key, headers = self._credentials(endpoint)
         if endpoint.endswith(VERSIONLESS_PATH):
@@ -80,7 +82,7 @@ class AzureChat(ChatCompletionsModel):
         Configured secrets take precedence over the environment, where a token takes precedence over a key.
         """
         if self.config.api_key and self.config.azure_ad_token:
-            raise ConfigError("api_key and azure_ad_token are both set, but Azure takes only one: leave the other out")
+            raise ConfigError("api_key and azure_ad_token are both set, but Azure accepts only one: remove the other")
         token = find_key(
             endpoint,
             replace(KEY_RULE, variable="" if self.config.api_key else TOKEN_VARIABLE),

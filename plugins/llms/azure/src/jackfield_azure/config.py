@@ -13,12 +13,14 @@ class AzureConfig(ChatCompletionsConfig):
 
     azure_endpoint: ServerAddress | None = Field(
         default=None,
-        description="As AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; it takes precedence over base_url",
+        description="Like AZURE_OPENAI_ENDPOINT: https://NAME.openai.azure.com; takes precedence over base_url",
     )
     azure_deployment: str | None = Field(
-        default=None, min_length=1, description="The deployment's name; unset: the model's name"
+        default=None, min_length=1, description="Name of the deployment; unset: the model's name"
     )
-    api_version: str | None = Field(default=None, min_length=1, description="As OPENAI_API_VERSION; else 2024-06-01")
+    api_version: str | None = Field(
+        default=None, min_length=1, description="Like OPENAI_API_VERSION; default: 2024-06-01"
+    )
     azure_ad_token: SecretStr | None = Field(
         default=None,
         description="A Microsoft Entra token, used instead of an API key; better set as AZURE_OPENAI_AD_TOKEN",
