@@ -102,7 +102,7 @@ def test_a_price_that_is_not_known_is_refused_where_there_is_a_limit_or_a_wish(
 ) -> None:
     for settings in ({"limit": 1}, {"unknown": "refuse"}):
         inner = Inner(ANSWER)
-        with pytest.raises(ConfigError, match="no price is known for other at s on 2026-11-21"):
+        with pytest.raises(ConfigError, match="no known price for other at s on 2026-11-21"):
             ask(make_budget(**settings), question(model="other"), inner)
         assert inner.requests == []
     assert fold(ask(make_budget(limit=1, unknown="say"), question(model="other"), Inner(ANSWER))).usage == USAGE
@@ -505,7 +505,7 @@ def test_a_refusal_names_the_budget_and_what_is_set_aside(make_budget: Make, ask
     )
     with pytest.raises(
         LimitReachedError,
-        match=r"^the budget 'team budget' of 0\.02 USD per month is used up: 0\.01 is spent, and 0\.01 is set aside "
+        match=r"^the budget 'team budget' of 0\.02 USD per month is used up: 0\.01 is spent, 0\.01 is reserved "
         r"for running calls, and this call costs at least 0\.\d+; raise `limit`, or wait for the next period$",
     ):
         ask(budget, question(), Inner(ANSWER))

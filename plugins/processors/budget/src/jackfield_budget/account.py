@@ -108,7 +108,7 @@ class Account:
                 running={one: (Decimal(amount), float(until)) for one, (amount, until) in kept["running"].items()},
             )
         except (TypeError, LookupError, AttributeError, InvalidOperation) as error:
-            raise ValueError(f"this is not an account ({type(error).__name__})") from error
+            raise ValueError(f"invalid account data ({type(error).__name__})") from error
 
 
 def period_of(per: Per, now: float) -> str:

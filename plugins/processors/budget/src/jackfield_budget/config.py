@@ -16,17 +16,17 @@ Unknown = Literal["say", "refuse"]
 class BudgetConfig(Config):
     """Spending limit, its period and scope, and prices."""
 
-    limit: Decimal | None = Field(default=None, gt=0, description="The most money; without it, costs are only reported")
-    currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="The currency of the limit, ISO 4217")
+    limit: Decimal | None = Field(default=None, gt=0, description="Maximum spending; if unset, costs are only reported")
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="Currency of the limit (ISO 4217)")
     per: Per = Field(default="process", description="The period of the limit; days and months are in UTC")
     scope: str = Field(default="", description="The name of the budget: processors with the same scope share it")
     path: PathText | None = Field(
         default=None,
         min_length=1,
-        description="An SQLite file that records spending, for all processes that name it",
+        description="SQLite file that records spending, shared by all processes that use it",
     )
     prices: PathText | dict[str, Any] | tuple[dict[str, Any], ...] | None = Field(
-        default=None, description="Your prices, which override the included ones: a TOML file, or its content"
+        default=None, description="Your own prices, which override the built-in ones: a TOML file, or its content"
     )
     unknown: Unknown | None = Field(
         default=None,
@@ -35,5 +35,5 @@ class BudgetConfig(Config):
     lease_s: float = Field(
         default=3600.0,
         gt=0,
-        description="Seconds after which a silent call counts as paid, at its estimate",
+        description="Seconds without a response after which a call is charged at its estimated cost",
     )

@@ -159,8 +159,8 @@ class Budget(Processor):
         """
         who = (request.server, request.model)
         message = (
-            f"no price is known for {request.model} at {request.server or 'its server'} on {self._today()}: "
-            f"add it to `prices`"
+            f"no known price for {request.model} at {request.server or 'its server'} on {self._today()}: "
+            f"add a price to `prices`"
         )
         if self._refuses_unknown:
             raise ConfigError(f"{message}, or set unknown='say'")
@@ -203,7 +203,7 @@ class Budget(Processor):
         return outcome
 
     def _refused(self, refusal: Refusal, least: Decimal) -> LimitReachedError:
-        running = f", and {refusal.reserved} is set aside for running calls" if refusal.reserved else ""
+        running = f", {refusal.reserved} is reserved for running calls" if refusal.reserved else ""
         return LimitReachedError(
             f"the budget{f' {self.config.scope!r}' if self.config.scope else ''} of {self.config.limit} "
             f"{self.config.currency} per {self.config.per} is used up: {refusal.spent} is spent{running}, and "
