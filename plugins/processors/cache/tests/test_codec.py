@@ -59,5 +59,5 @@ def test_what_json_cannot_hold_is_refused() -> None:
     ids=lambda content: str(content[:12]),
 )
 def test_what_are_no_events_is_a_value_error_that_quotes_nothing(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r"^these bytes are not events \(\w+\)$"):
+    with pytest.raises(ValueError, match=r"^invalid event data \(\w+\)$"):
         decode(content)

@@ -22,7 +22,7 @@ def encode(events: Iterable[ModelEvent]) -> bytes:
         json_events = [event_to_json(event, with_defaults=False) for event in events]
         return json.dumps(json_events, separators=(",", ":")).encode("ascii")
     except RecursionError as error:
-        raise ValueError("an event is nested too deeply") from error
+        raise ValueError("event is nested too deeply") from error
 
 
 def decode(content: bytes) -> list[ModelEvent]:
@@ -35,4 +35,4 @@ def decode(content: bytes) -> list[ModelEvent]:
         return [model_event_from_json(json_event) for json_event in json.loads(content)]
     except (ValueError, TypeError, RecursionError) as error:
         # The original error may quote the conversation, and this text is logged.
-        raise ValueError(f"these bytes are not events ({type(error).__name__})") from error
+        raise ValueError(f"invalid event data ({type(error).__name__})") from error

@@ -13,15 +13,15 @@ class CacheConfig(Config):
     path: PathText | None = Field(
         default=None,
         min_length=1,
-        description="The SQLite file; jackfield/answers.sqlite below $XDG_CACHE_HOME, or ~/.cache, if unset",
+        description="SQLite file; unset: jackfield/answers.sqlite below $XDG_CACHE_HOME or ~/.cache",
     )
     scope: str = Field(
-        default="", description="The name of the service that answers; the configured backend and server if unset"
+        default="", description="Name of the service that answers; unset: the configured backend and server"
     )
     ttl_s: float | None = Field(default=None, gt=0, description="Seconds after which an answer expires")
     max_bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1,
-        description="The most bytes of answers; the least recently used are deleted first",
+        description="Maximum size of all answers in bytes; the least recently used are deleted first",
     )
     only_deterministic: bool = Field(default=False, description="Only cache requests with temperature 0 or with a seed")

@@ -60,7 +60,9 @@ def key_of(request: ChatRequest, scope: str = "") -> bytes:
     try:
         text = json.dumps(asked, default=_plain, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NotHashable(f"a request to {request.model} has a value that is not JSON: {error}") from error
+        raise NotHashable(
+            f"a request to {request.model} contains a value that is not JSON-serializable: {error}"
+        ) from error
     return hashlib.sha256(text.encode("ascii")).digest()
 
 

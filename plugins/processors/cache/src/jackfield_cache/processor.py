@@ -104,7 +104,7 @@ class Cache(Processor):
         """Return the cached answer, or ask the model and store its answer."""
         wish = request.metadata.get(METADATA)
         if wish not in (None, "bypass", "refresh"):
-            raise ConfigError(f"metadata[{METADATA!r}] must be 'bypass' or 'refresh', not {wish!r}")
+            raise ConfigError(f"metadata[{METADATA!r}] must be 'bypass' or 'refresh', got {wish!r}")
         if wish == "bypass" or (self.config.only_deterministic and not _is_deterministic(request.config)):
             return call_next(request)
         return self._answer(request, call_next)
@@ -113,7 +113,7 @@ class Cache(Processor):
         try:
             key = await self._key(request)
         except (NotHashable, OSError) as error:
-            _log.warning("an answer is not kept: %s", error)
+            _log.warning("the answer was not cached: %s", error)
             events = call_next(request)
         else:
             events = self._join(key, request, call_next)
@@ -174,7 +174,7 @@ class Cache(Processor):
             events = decode(kept.content)
         except ValueError as error:
             _log.warning(
-                "an answer in the cache %s cannot be read, so the model is asked again: %s", self._store.path, error
+                "cannot read an answer from the cache %s, so the model is called again: %s", self._store.path, error
             )
             return None
         age_s = max(0.0, self._clock() - kept.made_at)
@@ -184,12 +184,12 @@ class Cache(Processor):
         try:
             content = encode(events)
         except ValueError as error:
-            _log.warning("an answer is not kept: %s", error)
+            _log.warning("the answer was not cached: %s", error)
             return
         secrets = secrets_of(self)
         if any(map(secrets.are_in, (content.decode(), *_joined_texts(events)))):
             # Hiding the secret would change the answer.
-            _log.warning("an answer is not kept: it contains a secret")
+            _log.warning("the answer was not cached: it contains a secret")
             return
         self._store.put(key, content)
 
