@@ -55,5 +55,5 @@ class Calls:
         if not self._left_out:
             return []
         names = ", ".join(self._left_out)
-        note = f"only one call at a time was requested (parallel_function_calls: False); left out: {names}"
+        note = f"parallel calls are disabled (parallel_function_calls: False); calls not made: {names}"
         return [PluginEvent("jackfield-call-formats.calls_left_out", {"note": note, "names": tuple(self._left_out)})]

@@ -187,7 +187,7 @@ class _Reader(AnswerReader):
         self._at_line_start = True
 
     def _open(self, tag: str) -> None:
-        raise AssertionError(f"no call begins with {tag!r}")  # labels are found at line starts
+        raise AssertionError(f"no call starts with {tag!r}")  # labels are found at line starts
 
     def _read_label(self, label: str) -> None:
         is_first = self._at_start and not self._calls and not self._thoughts

@@ -203,7 +203,7 @@ class AnswerReader(ABC):
         return reason
 
     def _report_missing_call(self, reason: str) -> None:
-        what = f"the answer ended with {reason!r}, but contains no call"
+        what = f"the response finished with {reason!r}, but contains no call"
         if not self._has_text and not self._has_media:
             raise ModelRequestError(f"{what} and no text; {_USE_NATIVE}", code="call_parsed_by_server")
         self._out.append(PluginEvent("jackfield-call-formats.missing_call", {"note": f"{what}; {_USE_NATIVE}"}))

@@ -21,7 +21,7 @@ def schema_json(schema: Mapping[str, object]) -> str:
 def _as_dict(value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a function schema can only contain JSON values, not {type(value).__name__}")
+    raise TypeError(f"a function schema can only contain JSON values, got {type(value).__name__}")
 
 
 def properties_of(function: FunctionSchema) -> Mapping[str, object]:
