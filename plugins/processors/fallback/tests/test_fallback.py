@@ -153,7 +153,7 @@ def test_an_answer_that_ends_in_the_middle_is_given_by_another_model(scripted: S
     small = scripted("small", answer("whole"))
     first = scripted("first", [TextDelta("hal")], [TextDelta("hal")], fallback=Fallback(response=small))
     assert fold(ask(first)).get_content() == "whole"
-    with pytest.raises(ModelResponseError, match="in the middle"):
+    with pytest.raises(ModelResponseError, match="incomplete response"):
         ask(scripted("first", [TextDelta("hal")], fallback=Fallback(overload=small)))
 
 

@@ -17,10 +17,10 @@ def _as_models(value: object) -> object:
     for model in models:
         if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
             raise ValueError(
-                f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(model).__name__}"
+                f"a model must be 'backend:model', a dict, an LLMConfig or a model object, got {type(model).__name__}"
             )
         if isinstance(model, str) and not model.strip():
-            raise ValueError("a model must be 'backend:model', not an empty text")
+            raise ValueError("a model must be 'backend:model', got an empty string")
     return models
 
 
@@ -33,31 +33,31 @@ class FallbackConfig(Config):
 
     overload: Models = Field(default=(), repr=False, description="The provider failed on its side (HTTP 5xx)")
     rate_limit: Models = Field(
-        default=(), repr=False, description="Too many requests or tokens (HTTP 429); the models of `overload` if unset"
+        default=(), repr=False, description="Too many requests or tokens (HTTP 429); unset: the models of `overload`"
     )
     timeout: Models = Field(default=(), repr=False, description="The server was silent for too long")
     connection: Models = Field(default=(), repr=False, description="The server could not be reached")
-    response: Models = Field(default=(), repr=False, description="The answer ended in the middle, or cannot be read")
+    response: Models = Field(default=(), repr=False, description="The response was incomplete or invalid")
     context: Models = Field(default=(), repr=False, description="The request is longer than the model's context")
     content_filter: Models = Field(
-        default=(), repr=False, description="The provider's content inspection refused the content"
+        default=(), repr=False, description="The provider's content inspection rejected the content"
     )
     unsupported_input: Models = Field(
-        default=(), repr=False, description="The model does not take this content: images, audio, video"
+        default=(), repr=False, description="The model does not support this content: images, audio, video"
     )
     auth: Models = Field(default=(), repr=False, description="The API key is wrong, or has no access to the model")
     not_found: Models = Field(default=(), repr=False, description="The server does not have the model")
-    any: Models = Field(default=(), repr=False, description="Any cause; asked after the models for the specific cause")
+    any: Models = Field(default=(), repr=False, description="Any cause; tried after the models for the specific cause")
     cooldown_s: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds for which an overloaded, rate-limited, silent or unreachable model is not asked again",
+        description="Seconds for which an overloaded, rate-limited, silent or unreachable model is not called again",
     )
     max_rest_s: float = Field(
         default=600.0,
         gt=0,
         allow_inf_nan=False,
-        description="The longest such pause, in seconds, even if the server asks for more; at least cooldown_s",
+        description="Maximum length of this pause in seconds, even if the server asks for more; at least cooldown_s",
     )
 
     def by_cause(self) -> dict[str, tuple[Any, ...]]:

@@ -31,7 +31,7 @@ Models: TypeAlias = Model | Sequence[Model]
 
 _FIRST = ""  # the first model's key for cooldowns; the others use their names
 _NOTES = {
-    "en": "{failed} could not answer ({cause}); {asked} is asked instead",
+    "en": "{failed} could not answer ({cause}); calling {asked} instead",
     "zh": "{failed} 无法回答（{cause}），改为询问 {asked}",
 }
 
@@ -129,7 +129,7 @@ class Fallback(Processor):
                 for out in call.attempts.seen(event):
                     yield out
         if not call.attempts.complete:
-            raise ModelResponseError(f"{call.shown_name(model)} ended its answer in the middle")
+            raise ModelResponseError(f"{call.shown_name(model)} returned an incomplete response")
 
     async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
         """Return a model's event stream, either from the rest of this chain or from another model."""
