@@ -16,5 +16,5 @@ class MultimodalConfig(Config):
 
     unsupported: Unsupported = Field(
         default="refuse",
-        description="refuse: the call fails before anything is sent; note: only the names are sent",
+        description="refuse: fail before anything is sent; note: send only the names",
     )
