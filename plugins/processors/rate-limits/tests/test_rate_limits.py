@@ -393,7 +393,7 @@ def test_what_a_server_refused_costs_no_tokens_and_what_failed_costs_its_questio
         with pytest.raises(type(error)):
             time.run(gathered(limits.wrap(Server(time, events=[error]))(large)))
     assert time.run(gathered(limits.wrap(Server(time))(large))) == DONE
-    with pytest.raises(RateLimitedError, match="tokens_per_minute is used up"):  # it reported nothing
+    with pytest.raises(RateLimitedError, match="the limit tokens_per_minute is used up"):  # it reported nothing
         time.run(gathered(limits.wrap(Server(time))(large)))
 
 
@@ -421,7 +421,7 @@ def test_it_is_found_by_name_and_waits_as_a_real_server_asks() -> None:
         model = get_chat_model(config, host=PluginHost())
         assert model.quick_chat("Hi") == "Hello."
         assert len(server.requests) == 2
-        with pytest.raises(RateLimitedError, match=r"openai@127\.0\.0\.1:\d+:m: no place"):
+        with pytest.raises(RateLimitedError, match=r"openai@127\.0\.0\.1:\d+:m: request not started"):
             sync.run(model.acomplete([{"role": "user", "content": "Hi"}], config={"max_retries": 0}))
         assert len(server.requests) == 2
         sync.run(model.aclose())
@@ -606,9 +606,9 @@ async def _serve(_: ChatRequest) -> AsyncIterator[ModelEvent]:
 @pytest.mark.parametrize(
     ("why", "en", "zh"),
     [
-        ("requests", "requests_per_minute is used up", "本分钟的请求数已用完"),
-        ("tokens", "tokens_per_minute is used up", "本分钟的 token 数已用完"),
-        ("concurrency", "max_concurrency requests are being answered", "同时进行的请求数已达上限"),
+        ("requests", "the limit requests_per_minute is used up", "本分钟的请求数已用完"),
+        ("tokens", "the limit tokens_per_minute is used up", "本分钟的 token 数已用完"),
+        ("concurrency", "max_concurrency requests are already running", "同时进行的请求数已达上限"),
         ("pause", "the server asked for a pause", "服务器要求暂停"),
         ("turn", "other requests came first", "前面还有其他请求"),
     ],

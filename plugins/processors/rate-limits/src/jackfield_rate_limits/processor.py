@@ -30,9 +30,9 @@ from jackfield_rate_limits.state import Entry, Limits, Wait, Wanted
 WAITING_EVENT = "jackfield-rate-limits.waiting"
 _WORTH_TELLING_S = 1.0
 _WHY = {
-    "requests": ("requests_per_minute is used up", "本分钟的请求数已用完"),
-    "tokens": ("tokens_per_minute is used up", "本分钟的 token 数已用完"),
-    "concurrency": ("max_concurrency requests are being answered", "同时进行的请求数已达上限"),
+    "requests": ("the limit requests_per_minute is used up", "本分钟的请求数已用完"),
+    "tokens": ("the limit tokens_per_minute is used up", "本分钟的 token 数已用完"),
+    "concurrency": ("max_concurrency requests are already running", "同时进行的请求数已达上限"),
     "pause": ("the server asked for a pause", "服务器要求暂停"),
     "turn": ("other requests came first", "前面还有其他请求"),
 }
@@ -123,8 +123,9 @@ class RateLimits(Processor):
             return await gate.enter(wanted, max_wait_s=self.config.max_wait_s, sleep=self._sleep)
         except TooLongError as error:
             raise RateLimitedError(
-                f"{self._scope(request)}: no place for a request within max_wait_s={self.config.max_wait_s:g}, because "
-                f"{_WHY[error.wait.why][0]}; raise max_wait_s, raise that limit if the server allows it, or ask less",
+                f"{self._scope(request)}: request not started within max_wait_s={self.config.max_wait_s:g}, because "
+                f"{_WHY[error.wait.why][0]}; raise max_wait_s, raise that limit if the server allows it, or "
+                "send fewer requests",
                 backend=request.server,
                 retry_after_s=error.wait.seconds,
             ) from None

@@ -207,7 +207,7 @@ class State:
                 paused=None if kept["paused"] is None else (float(kept["paused"][0]), float(kept["paused"][1])),
             )
         except (TypeError, LookupError, AttributeError) as error:
-            raise ValueError(f"this is not a state of limits ({type(error).__name__})") from error
+            raise ValueError(f"invalid rate limit state ({type(error).__name__})") from error
 
 
 @dataclass(frozen=True, slots=True)
