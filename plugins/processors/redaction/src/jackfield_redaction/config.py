@@ -23,9 +23,13 @@ class PatternConfig(Config):
     lookahead. A lookbehind sees 16 characters.
     """
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="The name in placeholders and counts")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="Name used in placeholders and counts")
     regex: str = Field(repr=False)
-    max_length: int = Field(ge=1, le=MAX_PATTERN_LENGTH, description="In characters; a stream is delayed by as many")
+    max_length: int = Field(
+        ge=1,
+        le=MAX_PATTERN_LENGTH,
+        description="Maximum length of a match in characters; a stream is delayed by as many",
+    )
 
     @field_validator("regex")
     @classmethod
@@ -34,9 +38,9 @@ class PatternConfig(Config):
             compiled = re.compile(regex)
             regexes.compile(regex, regexes.VERSION0)
         except (re.error, regexes.error, RecursionError, OverflowError):
-            raise ValueError("it is not a valid regular expression for Python's re") from None
+            raise ValueError("not a valid regular expression for Python's re") from None
         if compiled.match(""):
-            raise ValueError("it matches the empty text, so it would match everywhere")
+            raise ValueError("the pattern matches the empty string, so it would match everywhere")
         return regex
 
 
@@ -47,7 +51,7 @@ class RedactionConfig(Config):
     kinds: tuple[Kind, ...] | None = Field(default=None, description="The built-in kinds to find; all if unset")
     patterns: tuple[PatternConfig, ...] = Field(default=(), description="Further patterns to find")
     keep: tuple[str, ...] = Field(
-        default=(), repr=False, description="Values to leave alone; * and ? stand for any text, case does not matter"
+        default=(), repr=False, description="Values that are not redacted; * and ? are wildcards, case is ignored"
     )
 
     @field_validator("patterns")

@@ -88,8 +88,8 @@ class Budget:
         self._since_s = now_s
         if self._left_s < 0:
             raise ConfigError(
-                "the patterns of redaction take too long for this text: the rest was not passed on: make their repeats "
-                "possessive (`++`, `*+`), or their max_length smaller"
+                "the redaction patterns took too long on this text, so the rest was withheld: make their repetitions "
+                "possessive (`++`, `*+`), or reduce max_length"
             )
 
 
@@ -191,8 +191,8 @@ def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | Non
         except TimeoutError:
             continue
     raise ConfigError(
-        f"the pattern {pattern.name!r} takes more than {1000 * MATCH_S:g} ms for {len(text)} characters: nothing "
-        f"was passed on: make its repeats possessive (`++`, `*+`), or its max_length smaller"
+        f"the pattern {pattern.name!r} took more than {1000 * MATCH_S:g} ms on {len(text)} characters, so nothing "
+        f"was passed on: make its repetitions possessive (`++`, `*+`), or reduce max_length"
     )
 
 
