@@ -94,8 +94,8 @@ def _zone(name: str | None) -> tzinfo | None:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:  # missing, a directory, or an invalid name
         raise ConfigError(
-            f"system_message: timezone {name!r} is not known here: write an IANA name such as Asia/Shanghai or UTC, "
-            "or install the package tzdata if this machine has none"
+            f"system_message: timezone {name!r} was not found: use an IANA name such as Asia/Shanghai or UTC, "
+            "or install the tzdata package if this machine has no time zone data"
         ) from error
 
 

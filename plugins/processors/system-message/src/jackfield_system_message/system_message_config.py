@@ -15,7 +15,7 @@ Where = Literal["before", "after", "if_missing"]
 class SystemMessageConfig(Config):
     """The text to add to the system message, and where."""
 
-    text: str | Mapping[Lang, str] = Field(default="", description="The text: one for all, or {en: …, zh: …}")
+    text: str | Mapping[Lang, str] = Field(default="", description="The text: one for all languages, or {en: …, zh: …}")
     where: Where = Field(
         default="before",
         description="before or after the request's own system message; if_missing: only if it has none",
@@ -31,5 +31,5 @@ class SystemMessageConfig(Config):
     def _says_something(self) -> Self:
         texts = [self.text] if isinstance(self.text, str) else self.text.values()
         if not self.date and not any(map(str.strip, texts)):
-            raise ValueError("there is nothing to add: set text or date")
+            raise ValueError("nothing to add: set text or date")
         return self
