@@ -56,7 +56,7 @@ def test_a_request_that_fits_is_answered_without_a_word_about_it() -> None:
 
 def test_a_request_that_cannot_be_shortened_is_not_sent() -> None:
     model = _model(max_input_tokens=20)
-    with pytest.raises(ContextLengthError, match="too long by"):
+    with pytest.raises(ContextLengthError, match="tokens too long"):
         _events(model, [Message("system", "rule " * 50), *HISTORY])
     assert model.requests == []
 

@@ -248,7 +248,7 @@ def test_a_system_message_that_is_too_long_is_named_with_its_size(make_request: 
     history = [Message("system", _words(600)), Message("user", "hello")]
     with pytest.raises(ContextLengthError) as caught:
         Truncation(count=words).prepare(make_request(history, 500))
-    assert "too long by 109 tokens" in str(caught.value)
+    assert "is 109 tokens too long" in str(caught.value)
     assert "messages[0] (system), 604 tokens" in str(caught.value)
 
 

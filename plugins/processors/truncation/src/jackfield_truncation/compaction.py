@@ -37,7 +37,8 @@ _ATTEMPTS = 6  # each with half the rejected length
 _REFUSED = 0.75  # share of the rejected length, because the answer needs room as well
 _FULL = 0.8  # share of a summary request, because the text around each message counts as well
 _UNKNOWN = {
-    "en": "the context of {model} is not known: nothing is compacted before a request is refused; set context_tokens",
+    "en": "the context size of {model} is unknown, so nothing is compacted until a request is "
+    "rejected; set context_tokens",
     "zh": "{model} 的上下文长度未知：在请求被拒绝之前不会压缩对话，请设置 context_tokens",
 }
 _NOTED = {

@@ -15,7 +15,7 @@ def _as_model(value: object) -> object:
     """Validate a model or its settings. Errors omit the value, which may contain an API key."""
     if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
         raise ValueError(
-            f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(value).__name__}"
+            f"a model must be 'backend:model', a dict, an LLMConfig or a model object, got {type(value).__name__}"
         )
     return value
 
@@ -29,21 +29,21 @@ class TruncationConfig(Config):
     context_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="The model's context, for requests without max_input_tokens; the backend's value if unset",
+        description="Context size of the model, for requests without max_input_tokens; unset: the backend's value",
     )
     answer_tokens: int | None = Field(
         default=None,
         ge=0,
-        description="Tokens of the context reserved for answers without max_tokens; a quarter, at most 4096, if unset",
+        description="Tokens of the context reserved for answers without max_tokens; unset: a quarter, at most 4096",
     )
     margin: float | None = Field(
         default=None,
         ge=0,
         lt=1,
-        description="The fraction of the remaining context_tokens left free; if unset, 0.1 for estimates, else 0.02",
+        description="Fraction of the remaining context_tokens to keep free; unset: 0.1 for estimates, else 0.02",
     )
     media_tokens: int = Field(
-        default=1000, ge=0, description="The tokens that an image, a sound or a frame of video counts as"
+        default=1000, ge=0, description="Number of tokens counted for an image, an audio file or a video frame"
     )
     tokenizer: str | dict[str, Any] | None = Field(
         default=None,
@@ -56,7 +56,7 @@ class TruncationConfig(Config):
     def _check_tokenizer(cls, tokenizer: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
         name = tokenizer.get("name") if isinstance(tokenizer, dict) else tokenizer
         if tokenizer is not None and (not isinstance(name, str) or not name):
-            raise ValueError("it must be a name, or a dict with a 'name' and the tokenizer's settings")
+            raise ValueError("must be a name, or a dict with a 'name' and the tokenizer's settings")
         return tokenizer
 
 
@@ -66,10 +66,10 @@ class SummarizingConfig(TruncationConfig):
     llm: Model = Field(
         default=None,
         repr=False,
-        description="The model that writes summaries, as for any model; the one that is asked if unset",
+        description="The model that writes summaries, specified like any model; unset: the model of the request",
     )
     summary_tokens: int = Field(
-        default=500, ge=50, description="The longest summary; never more than a quarter of the limit"
+        default=500, ge=50, description="Maximum length of a summary in tokens; never more than a quarter of the limit"
     )
 
 
@@ -77,11 +77,13 @@ class CompactionConfig(SummarizingConfig):
     """Summary settings, plus when to compact and how much to keep."""
 
     summary_tokens: int = Field(
-        default=1000, ge=50, description="The longest summary; never more than a quarter of the compaction threshold"
+        default=1000,
+        ge=50,
+        description="Maximum length of a summary in tokens; never more than a quarter of the compaction threshold",
     )
     share: float = Field(
-        default=0.75, gt=0, le=1, description="The share of a request's limit above which older parts are summarised"
+        default=0.75, gt=0, le=1, description="Fraction of a request's limit above which older parts are summarised"
     )
     keep_turns: int = Field(
-        default=2, ge=1, description="The number of last turns that stay whole, unless they are too long"
+        default=2, ge=1, description="Number of most recent turns that are kept in full, unless they are too long"
     )

@@ -66,9 +66,7 @@ class ReadEarlier(BaseTool):
         first, offset = int(arguments["first"]), int(arguments.get("offset", 0))
         last = int(arguments.get("last", first))
         if not 1 <= first <= last <= len(conversation):
-            raise ToolArgumentError(
-                f"there are the messages 1 to {len(conversation)}: {first} to {last} are not among them"
-            )
+            raise ToolArgumentError(f"no messages {first} to {last}; available: 1 to {len(conversation)}")
         texts = [line_of(message) for message in conversation[first - 1 : last]]
         text = "\n\n".join(_shown(texts, first, offset, lang))
         media = [item for item in conversation[first - 1].items if item.is_media_content()]

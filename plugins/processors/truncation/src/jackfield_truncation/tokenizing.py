@@ -145,7 +145,7 @@ class Countings:
         except (PluginNotFoundError, PluginBlockedError):
             return None
         except (PluginError, ConfigError) as error:
-            _log.warning("the tokenizer %s cannot be used, so tokens are estimated: %s", name, error)
+            _log.warning("cannot use the tokenizer %s, so tokens are estimated: %s", name, error)
             return None
 
     def _load(self, name: str) -> Counting:

@@ -171,9 +171,9 @@ class _Draft:
         else:
             longest = f"messages[{position}] ({self.messages[position].role}), {size} tokens"
         return (
-            f"the request is too long by {self.excess} tokens, even with everything left out that can be: "
-            f"what must stay has {self.tokens} tokens of the {self._limit} allowed. The longest part is {longest}: "
-            "shorten it, or raise max_input_tokens if the model takes more"
+            f"the request is {self.excess} tokens too long, even with everything removed that can be: "
+            f"the rest has {self.tokens} tokens, but only {self._limit} are allowed. The longest part is {longest}: "
+            "shorten that part, or raise max_input_tokens if the model accepts more"
         )
 
 
