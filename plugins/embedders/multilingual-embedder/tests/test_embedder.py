@@ -124,7 +124,7 @@ def _break(name: str, tmp_path: Path, kind: str) -> None:
     [
         ("no package", ModelNotFoundError, "the model is missing"),
         ("no file", ModelNotFoundError, "the model is missing"),
-        ("other", ModelServiceError, "is damaged, or not that of version 0.2.1; reinstall it: pip install"),
+        ("other", ModelServiceError, "is corrupted, or not from version 0.2.1; reinstall it: pip install"),
         ("unreadable", ModelServiceError, "cannot be read"),
     ],
     ids=["no package", "no file", "another file", "a folder"],

@@ -37,6 +37,6 @@ def read_checked(name: str) -> bytes:
         text = f"{BACKEND}: {name} of the package {PACKAGE} cannot be read: {error}"
         raise ModelServiceError(text, backend=BACKEND) from error
     if hashlib.sha256(content).hexdigest() != SHA256[name]:
-        text = f"{BACKEND}: {name} of the package {PACKAGE} is damaged, or not that of version {VERSION}; {advice}"
+        text = f"{BACKEND}: {name} of the package {PACKAGE} is corrupted, or not from version {VERSION}; {advice}"
         raise ModelServiceError(text, backend=BACKEND)
     return content
