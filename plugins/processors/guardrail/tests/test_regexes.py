@@ -41,17 +41,17 @@ def test_what_is_no_expression_or_matches_nothing_is_refused(regex: str, fault: 
 @pytest.mark.parametrize(
     ("rule", "fault"),
     [
-        ({"name": "a"}, "has none of them"),
-        ({"name": "a", "deny": "x", "max_length": 5}, "has deny and max_length"),
+        ({"name": "a"}, "judge, got none"),
+        ({"name": "a", "deny": "x", "max_length": 5}, "got deny and max_length"),
         ({"name": "a", "deny": "(a+)+"}, "possessive"),
         ({"name": "A b", "deny": "x"}, "name"),
-        ({"name": "a", "deny": "x", "action": "replace"}, "needs a `replacement`"),
+        ({"name": "a", "deny": "x", "action": "replace"}, "`replacement` is required"),
         ({"name": "a", "max_length": 5, "action": "redact"}, "cannot redact"),
         ({"name": "a", "max_length": 5, "parts": ["reasoning"]}, "`parts`"),
         ({"name": "a", "hosts": [], "window": 5}, "`window`"),
         ({"name": "a", "hosts": ["https://good.example/x"]}, "not a valid host"),
         ({"name": "a", "json_schema": {"type": 5}}, "not a valid JSON Schema"),
-        ({"name": "a", "json_schema": False}, "true for any JSON"),
+        ({"name": "a", "json_schema": False}, "`true` to accept any JSON"),
         ({"name": "a", "language": "fr"}, "language"),
         ({"name": "a", "judge": {"llm": "x"}}, "question"),
         ({"name": "a", "deny": "x", "windw": 5}, "windw"),
@@ -68,7 +68,7 @@ def test_two_rules_of_one_name_are_refused() -> None:
 
 
 def test_a_guardrail_without_a_rule_is_refused() -> None:
-    with pytest.raises(ConfigError, match="let everything pass"):
+    with pytest.raises(ConfigError, match="every answer would pass"):
         OutputGuardrail()
 
 

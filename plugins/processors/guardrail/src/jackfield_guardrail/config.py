@@ -27,7 +27,7 @@ class JudgeConfig(Config):
     """A model that judges answers."""
 
     llm: str | dict[str, Any] = Field(repr=False, description="The model: backend:model, or a dict as for any model")
-    question: str = Field(min_length=1, description="The question about the answer; yes lets it pass")
+    question: str = Field(min_length=1, description="Question about the answer; if the reply is yes, the answer passes")
 
 
 class RuleConfig(Config):
@@ -36,24 +36,24 @@ class RuleConfig(Config):
     name: str = Field(pattern=f"^{NAME.pattern}$", description="The rule's name in errors and events")
     deny: str | None = Field(default=None, description="A regular expression that must not match")
     require: str | None = Field(default=None, description="A regular expression that must match somewhere")
-    max_length: int | None = Field(default=None, ge=0, description="The most characters of text")
+    max_length: int | None = Field(default=None, ge=0, description="Maximum number of characters of the text")
     json_schema: dict[str, Any] | bool | None = Field(
-        default=None, description="The text is JSON that fits this JSON Schema; true: any JSON"
+        default=None, description="The text must be JSON that matches this JSON Schema; true: any JSON"
     )
     hosts: tuple[str, ...] | None = Field(
-        default=None, description="The only allowed hosts of links and images; *.example.org includes all subdomains"
+        default=None, description="Allowed hosts of links and images; *.example.org includes all subdomains"
     )
     language: Lang | None = Field(default=None, description="The language of the text, judged by its letters")
     judge: JudgeConfig | None = None
     action: Action = Field(default="block", description="block, replace, redact, retry or note")
     replacement: str | None = Field(default=None, description="The text that replaces the answer, or the redacted part")
-    retries: int = Field(default=1, ge=1, le=10, description="Most retries of the model")
-    hint: str = Field(default="", description="The fault, for the model when it is asked again")
+    retries: int = Field(default=1, ge=1, le=10, description="Maximum number of retries of the model")
+    hint: str = Field(default="", description="Explanation of the violation for the model when it retries")
     window: int = Field(
         default=64,
         ge=1,
         le=LONGEST_WINDOW,
-        description="How many characters of a match are seen at once; a stream is delayed by as many",
+        description="Maximum length of a match in characters; a stream is delayed by as many",
     )
     parts: tuple[Part, ...] = Field(
         default=("text", "reasoning"), min_length=1, description="The parts that deny and hosts search"
@@ -71,26 +71,26 @@ class RuleConfig(Config):
     def _check_hosts(cls, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for host in hosts or ():
             if not _HOST.match(host):
-                raise ValueError(
-                    f"{host!r} is not a valid host: write www.example.org, *.example.org or localhost:8000"
-                )
+                raise ValueError(f"{host!r} is not a valid host: use www.example.org, *.example.org or localhost:8000")
         return hosts
 
     @field_validator("json_schema")
     @classmethod
     def _check_schema(cls, schema: dict[str, Any] | bool | None) -> dict[str, Any] | bool | None:
         if schema is False:
-            raise ValueError("false lets no answer pass: write true for any JSON, or a JSON Schema")
+            raise ValueError(
+                "a schema of `false` rejects every answer: use `true` to accept any JSON, or provide a JSON Schema"
+            )
         if isinstance(schema, dict) and (fault := fault_of_schema(schema)):
-            raise ValueError(f"it is not a valid JSON Schema: {fault}")
+            raise ValueError(f"not a valid JSON Schema: {fault}")
         return schema
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         given = [check for check in CHECKS if getattr(self, check) is not None]
         if len(given) != 1:
-            what = " and ".join(given) if given else "none of them"
-            raise ValueError(f"the rule {self.name!r} needs one of {', '.join(CHECKS)}, and has {what}")
+            what = " and ".join(given) if given else "none"
+            raise ValueError(f"the rule {self.name!r} needs exactly one of {', '.join(CHECKS)}, got {what}")
         self._check_action(given[0])
         self._check_fields(given[0])
         return self
@@ -102,15 +102,15 @@ class RuleConfig(Config):
 
     def _check_action(self, check: str) -> None:
         if self.action == "redact" and check not in _BY_PARTS:
-            raise ValueError(f"the rule {self.name!r} cannot redact: only deny and hosts can take something out")
+            raise ValueError(f"the rule {self.name!r} cannot redact: only deny and hosts support redaction")
         if self.action == "replace" and self.replacement is None:
-            raise ValueError(f"the rule {self.name!r} replaces answers: it needs a `replacement`")
+            raise ValueError(f"the rule {self.name!r} replaces answers, so `replacement` is required")
 
 
 class GuardrailConfig(Config):
     """The guardrail's rules."""
 
-    rules: tuple[RuleConfig, ...] = Field(default=(), description="In the order in which they are checked")
+    rules: tuple[RuleConfig, ...] = Field(default=(), description="Rules, in the order in which they are checked")
 
     @field_validator("rules")
     @classmethod

@@ -74,6 +74,6 @@ class RegexFinder:
             return self._regex.search(text, start, timeout=SEARCH_S)
         except TimeoutError:
             raise ConfigError(
-                f"the regular expression {self._source[:100]!r} of a rule takes more than {SEARCH_S:g} s for a part of "
-                f"this text: make its repeats possessive (`++`, `*+`), or its alternatives exclude each other"
+                f"the regular expression {self._source[:100]!r} of a rule took more than {SEARCH_S:g} s on a part of "
+                f"this text: make its repetitions possessive (`++`, `*+`), or its alternatives mutually exclusive"
             ) from None

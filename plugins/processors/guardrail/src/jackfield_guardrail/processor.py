@@ -72,7 +72,7 @@ class OutputGuardrail(Processor):
         super().__init__(cfg, **settings)
         self._rules = rules_of(self.config.rules, tuple(checks), host)
         if not self._rules.by_name:
-            raise ConfigError("output_guardrail has no rules, so it would let everything pass: set `rules`")
+            raise ConfigError("output_guardrail has no rules, so every answer would pass: set `rules`")
 
     def __repr__(self) -> str:
         return f"<OutputGuardrail rules={list(self._rules.by_name)}>"
@@ -205,7 +205,7 @@ def _what_follows(rule: Rule, tries: int) -> Literal["retry", "replace"]:
 
 def _blocked(rule: Rule) -> ContentFilterError:
     return ContentFilterError(
-        f"the answer does not keep the rule {rule.name!r} of the output guardrail, and is not passed on: "
+        f"the answer violates the rule {rule.name!r} of the output guardrail and was withheld: "
         "ask for something else, or change the rule",
         code=CODE,
     )

@@ -31,12 +31,12 @@ def fault_of_regex(regex: str) -> str:
         compiled = re.compile(regex)
         regexes.compile(regex, regexes.VERSION0)
     except (re.error, regexes.error, RecursionError, OverflowError):
-        return "it is not a valid regular expression for Python's re"
+        return "not a valid regular expression for Python's re"
     if compiled.match(""):
-        return "it matches the empty text, so it would match everywhere"
+        return "the pattern matches the empty string, so it would match everywhere"
     if _repeats_repeats(regex):
         return (
-            "it repeats a group that contains a repeat, which could take for ever on a hostile text: "
+            "the pattern repeats a group that contains a repeat, which could run forever on hostile input: "
             "make the inner repeat possessive (`++`, `*+`), or the group atomic (`(?>…)`)"
         )
     return ""

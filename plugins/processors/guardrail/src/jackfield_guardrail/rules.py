@@ -158,13 +158,13 @@ def _hints(kind: str, own: str, **parts: object) -> Mapping[Lang, str]:
 
 def _fits(check: Check, taken: Mapping[str, Rule]) -> None:
     if not NAME.fullmatch(check.name):
-        raise ConfigError(f"{check.name!r} is not a valid name for a check: use lower case letters, digits and '_'")
+        raise ConfigError(f"{check.name!r} is not a valid name for a check: use lowercase letters, digits and '_'")
     if check.name in taken:
         raise ConfigError(f"two rules are named {check.name!r}: rename one")
     if check.action not in ("block", "replace", "retry", "note"):
         raise ConfigError(f"the check {check.name!r} cannot {check.action}: use block, replace, retry or note")
     if check.action == "replace" and check.replacement is None:
-        raise ConfigError(f"the check {check.name!r} replaces answers: it needs a `replacement`")
+        raise ConfigError(f"the check {check.name!r} replaces answers, so `replacement` is required")
 
 
 def _watches(configs: Sequence[RuleConfig], part: Part) -> tuple[Watch, ...]:

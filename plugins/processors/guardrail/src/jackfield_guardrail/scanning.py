@@ -66,8 +66,8 @@ class Budget:
         self._left_s -= seconds
         if self._left_s < 0:
             raise ConfigError(
-                f"the rules of output_guardrail take too long for this text, {name!r} the last of them: the rest was "
-                "not passed on: make repeats possessive (`++`, `*+`), or alternatives exclude each other"
+                f"the rules of output_guardrail took too long on this text (last rule: {name!r}), so the rest was "
+                "withheld: make repetitions possessive (`++`, `*+`), or alternatives mutually exclusive"
             )
 
 
