@@ -119,17 +119,17 @@ def test_a_text_says_more_than_a_request_that_is_just_wrong(text: str, expected:
 @pytest.mark.parametrize(
     ("code", "text", "advice"),
     [
-        ("DataInspectionFailed", "x", "the provider's content inspection refused the content: change it"),
+        ("DataInspectionFailed", "x", "the provider's content inspection rejected the content: change the content"),
         (
             "InvalidApiKey",
             "x",
-            "check the API key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
+            "check the API key (api_key, DASHSCOPE_API_KEY), its region and permissions, and the account",
         ),
-        ("ModelNotFound", "x", "check the model's name, and that the API key's region has it"),
+        ("ModelNotFound", "x", "check the model's name, and that the model is available in the API key's region"),
         (
             "InvalidParameter",
             "URL error, please check url",
-            "the model uses the other endpoint: set endpoint to 'multimodal', or to 'text'",
+            "the model uses the other endpoint: set endpoint to 'multimodal' or 'text'",
         ),
         ("Throttling", "x", "wait, or send fewer requests at once"),
         ("InvalidParameter", "x", "change the request"),

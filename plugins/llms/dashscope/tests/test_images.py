@@ -168,7 +168,7 @@ def test_a_task_is_asked_about_less_and_less_often(web: WebServer, monkeypatch: 
 
 def test_a_task_without_end_is_left(web: WebServer) -> None:
     web.put("/api/v1/tasks/t-1", of_task("RUNNING"))
-    with pytest.raises(TaskLostError, match=r"the task was not done after 0.2 s: raise task_timeout"):
+    with pytest.raises(TaskLostError, match=r"the task did not finish within 0.2 s: increase task_timeout"):
         ask(web, task_timeout=0.2)
 
 

@@ -192,5 +192,5 @@ def test_the_settings_have_these_limits(config: type[Config], setting: str, last
 )
 def test_a_server_is_named_by_its_address_or_as_the_service_itself(server: str | None) -> None:
     assert DashScopeConfig(model="m", model_server=server).model_server == server
-    with pytest.raises(ValueError, match="'dashscope' or begin with http:// or https://"):
+    with pytest.raises(ValueError, match="'dashscope', or start with http:// or https://"):
         DashScopeConfig(model="m", model_server="ftp://example.org")

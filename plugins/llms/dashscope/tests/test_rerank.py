@@ -148,7 +148,7 @@ def test_the_other_searcher_is_made_with_its_settings(make_searcher: MakeSearche
 def test_the_other_searcher_must_be_there_and_another_one(make_searcher: MakeSearcher) -> None:
     with pytest.raises(PluginNotFoundError, match="no_such_searcher"):
         search(make_searcher(searcher="no_such_searcher"))
-    with pytest.raises(ConfigError, match="its own hits"):
+    with pytest.raises(ConfigError, match="its own results"):
         search(make_searcher(searcher="dashscope_rerank"))
 
 

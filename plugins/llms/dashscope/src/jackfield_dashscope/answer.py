@@ -36,7 +36,9 @@ class DashScopeReader(AnswerReader):
         patience_s: How long the server may send only comments, in seconds. If None, the default applies.
     """
 
-    advice: ClassVar[str] = "check base_url, which usually ends in /api/v1, and that it speaks DashScope's protocol"
+    advice: ClassVar[str] = (
+        "check base_url, which usually ends in /api/v1, and that the server supports DashScope's protocol"
+    )
     texts: ClassVar[frozenset[str]] = frozenset({"content", "reasoning_content", "text", "arguments"})
     decoder = DataLineDecoder
     events: DataLineDecoder
@@ -132,7 +134,7 @@ def _text_of(content: object) -> str:
         return content
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content)
-    raise TypeError(f"a text is {type(content).__name__}")
+    raise TypeError(f"expected a string, got {type(content).__name__}")
 
 
 def _event_of(part: Mapping[str, Any]) -> ModelEvent:

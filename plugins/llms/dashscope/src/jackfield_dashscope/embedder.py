@@ -103,7 +103,8 @@ class DashScopeEmbedder(Embedder):
         vectors = {item.text_index: item.embedding for item in answer.output.embeddings}
         if len(answer.output.embeddings) != len(texts) or vectors.keys() != set(range(len(texts))):
             raise self._wrong(
-                f"sent {len(answer.output.embeddings)} vectors for {len(texts)} texts, or numbered them wrongly", answer
+                f"sent {len(answer.output.embeddings)} vectors for {len(texts)} texts, or numbered them incorrectly",
+                answer,
             )
         tokens = answer.usage.total_tokens if answer.usage else 0
         in_order = tuple(vectors[index] for index in range(len(texts)))

@@ -56,11 +56,11 @@ _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("model not exist", ModelNotFoundError),
 )
 _ADVICE: Mapping[ErrorClass, str] = {
-    ContentFilterError: "the provider's content inspection refused the content: change it",
-    ModelAuthError: "check the API key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
-    ModelNotFoundError: "check the model's name, and that the API key's region has it",
+    ContentFilterError: "the provider's content inspection rejected the content: change the content",
+    ModelAuthError: "check the API key (api_key, DASHSCOPE_API_KEY), its region and permissions, and the account",
+    ModelNotFoundError: "check the model's name, and that the model is available in the API key's region",
 }
-_OTHER_ENDPOINT = "the model uses the other endpoint: set endpoint to 'multimodal', or to 'text'"
+_OTHER_ENDPOINT = "the model uses the other endpoint: set endpoint to 'multimodal' or 'text'"
 
 
 def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServiceError:

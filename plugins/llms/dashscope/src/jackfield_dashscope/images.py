@@ -116,7 +116,7 @@ class DashScopeImages(BaseChatModel):
                     pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
         except TimeoutError:
             raise TaskLostError(
-                f"{self.backend}: the task was not done after {self.config.task_timeout:g} s: raise task_timeout",
+                f"{self.backend}: the task did not finish within {self.config.task_timeout:g} s: increase task_timeout",
                 backend=self.backend,
             ) from None
 
@@ -188,7 +188,7 @@ def _images_of_task(wire: Wire, failures: Failures) -> _Images | None:
     urls = [result["url"] for result in output["results"] if result.get("url")]
     if not urls:  # each of several images may fail
         refused: Wire = next(iter(output["results"]), {})
-        raise error_in_answer(failures, {"message": "the task made no image", **refused}, status=None)
+        raise error_in_answer(failures, {"message": "the task generated no image", **refused}, status=None)
     return _check_urls(urls, wire)
 
 
@@ -196,15 +196,15 @@ def _images_in(wire: Wire, failures: Failures) -> _Images:
     parts = [part for choice in wire["output"]["choices"] for part in choice["message"]["content"]]
     urls = [part["image"] for part in parts if part.get("image")]
     if not urls:
-        raise failures.wrong("the answer has no image: try again, or change the prompt")
+        raise failures.wrong("the response contains no image: try again, or change the prompt")
     return _check_urls(urls, wire)
 
 
 def _check_urls(urls: Sequence[Any], wire: Wire) -> _Images:
     if not all(isinstance(url, str) and url.startswith(("https://", "http://")) for url in urls):
-        raise ValueError("the URL of an image is not one that can be fetched")
+        raise ValueError("the URL of an image cannot be fetched")
     return _Images(urls, usage_of(wire.get("usage") or {}), wire.get("request_id"))
 
 
 def _not_understood(failures: Failures) -> ModelServiceError:
-    return failures.wrong("the server's answer does not follow DashScope's protocol: check base_url, and endpoint")
+    return failures.wrong("the server's response does not follow DashScope's protocol: check base_url and endpoint")

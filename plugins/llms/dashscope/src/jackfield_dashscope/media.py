@@ -37,7 +37,7 @@ def _inline_audio(value: dict[str, Any]) -> str:
     """Return the URI for audio in OpenAI's format, `{"data": …, "format": …}`, where the data may itself be a URI."""
     data = value.get("data") or value.get("url")
     if not isinstance(data, str):
-        raise UnsupportedInputError("audio given as a dict needs 'data' in base64 and 'format', or an address as 'url'")
+        raise UnsupportedInputError("audio passed as a dict needs 'data' (base64) and 'format', or 'url'")
     if data.startswith(tuple(f"{scheme}:" for scheme in (*REMOTE, "data"))):
         return data
     return f"data:audio/{value.get('format') or 'wav'};base64,{data}"

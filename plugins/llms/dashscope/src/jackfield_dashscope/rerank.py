@@ -116,7 +116,9 @@ class DashScopeRerank(Searcher):
         if self._searcher is None:
             name = self.config.searcher
             if self._host.load_row(self._host.find("searcher", name)) is type(self):
-                raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
+                raise ConfigError(
+                    f"searcher {NAME} cannot rerank its own results: set `searcher` to a different searcher"
+                )
             self._searcher = make_searcher(name, self.config.searcher_settings, host=self._host)
         return self._searcher
 

@@ -90,8 +90,8 @@ def native_url(config: AnyConfig) -> str | None:
     url = configured_url(config.server_url, KEY_RULE)
     if url and "/compatible-mode/" in url:
         raise ConfigError(
-            "base_url is the address of DashScope's OpenAI-compatible mode: use the backend openai for it, "
-            "or the address of DashScope's own protocol, which ends in /api/v1"
+            "base_url is the URL of DashScope's OpenAI-compatible mode: use that URL with the openai backend, "
+            "or use the URL of DashScope's own protocol, which ends in /api/v1"
         )
     return url
 
@@ -138,7 +138,7 @@ def _server_by_sdk(config: AnyConfig, key: FoundKey, base_url: str | None) -> Da
         )
         base = check_url(str(httpx.URL(client.config.base_url)))
     except (ValueError, httpx.InvalidURL) as error:
-        raise ConfigError(f"the settings for DashScope are not valid: {error}") from error
+        raise ConfigError(f"invalid DashScope settings: {error}") from error
     protocol = client.protocol
     blank = protocol.build_chat_request(model=config.model, messages=[], stream=True)
     return DashScopeServer(

@@ -91,4 +91,4 @@ def _no_answer(reply: Reply, failures: Failures) -> ModelServiceError:
     value = reply.json(failures.secrets)
     if isinstance(value, dict) and value.get("code"):
         return error_in_answer(failures, value, status=None)
-    return failures.wrong("the server's answer does not follow DashScope's protocol: check base_url")
+    return failures.wrong("the server's response does not follow DashScope's protocol: check base_url")

@@ -55,14 +55,14 @@ def vocabulary_path() -> Path:
     try:
         sdk = importlib.metadata.distribution(SDK)
     except importlib.metadata.PackageNotFoundError as error:
-        raise ConfigError(f"the tokenizer 'qwen' needs the file {FILE} of {SDK}: pip install {SDK}") from error
+        raise ConfigError(f"the tokenizer 'qwen' needs {FILE} from {SDK}: pip install {SDK}") from error
     usual = Path(str(sdk.locate_file(f"{SDK}/resources/{FILE}")))
     if usual.is_file():
         return usual
     for file in sdk.files or ():  # a slow listing, so only a fallback
         if file.name == FILE:
             return Path(str(sdk.locate_file(file)))
-    raise ConfigError(f"{SDK} {sdk.version} has no file {FILE}: install another version of it")
+    raise ConfigError(f"{SDK} {sdk.version} does not contain {FILE}: install a different version of {SDK}")
 
 
 @cache  # shared by all instances, because each takes 70 MB
