@@ -33,7 +33,7 @@ class OfflineChatModel(BaseChatModel):
         """Yield either calls or an answer, never both."""
         if request.model != MODEL:
             raise ModelNotFoundError(
-                f"the offline backend has no model {request.model!r}: use offline:{MODEL}, its only model",
+                f"the offline backend has only one model: use offline:{MODEL} instead of {request.model!r}",
                 backend=self.backend,
             )
         turn = read_turn(request)
