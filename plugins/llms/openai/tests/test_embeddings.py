@@ -166,7 +166,7 @@ def test_whole_numbers_are_numbers(server: FakeOpenAI, make: MakeEmbedder) -> No
 )
 def test_a_vector_that_is_none_is_an_error(server: FakeOpenAI, make: MakeEmbedder, embedding: object) -> None:
     server.reply(replies.raw(json.dumps({"data": [{"index": 0, "embedding": embedding}]}).encode()))
-    with pytest.raises(ModelResponseError, match="sent an answer without embeddings"):
+    with pytest.raises(ModelResponseError, match="sent a response without embeddings"):
         embedded(make(), "tea")
 
 
@@ -268,7 +268,9 @@ def test_vectors_that_are_numbered_wrongly_are_an_error(
 ) -> None:
     data = [{"index": index, "embedding": [1.0, 2.0]} for index in indexes]
     server.reply(replies.raw(json.dumps({"data": data}).encode()))
-    with pytest.raises(ModelResponseError, match=rf"sent {len(indexes)} vectors for 2 texts, or numbered them wrongly"):
+    with pytest.raises(
+        ModelResponseError, match=rf"sent {len(indexes)} vectors for 2 texts, or numbered them incorrectly"
+    ):
         embedded(make(), "a", "b")
 
 

@@ -28,7 +28,7 @@ class OpenAIConfig(ChatCompletionsConfig):
             return None
         known = {str(server): profile for server, profile in PROFILES.items()}
         if name not in known:
-            raise ConfigError(f"model_server must begin with http:// or https://, or be one of {', '.join(known)}")
+            raise ConfigError(f"model_server must start with http:// or https://, or be one of {', '.join(known)}")
         return known[name]
 
     @property

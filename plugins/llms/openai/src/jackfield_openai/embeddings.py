@@ -33,28 +33,33 @@ _SERVER_SETTINGS = ("model", "server", "model_server", "api_base", "base_url", "
 class OpenAIEmbedderConfig(Config):
     """Settings of the embedder: its model, its server, and the size of requests."""
 
-    model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
+    model: str = Field(min_length=1, description="Name of the model on the server; required")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
     model_server: ServerAddress | None = Field(default=None, description="The same as base_url, or as server")
     api_base: ServerAddress | None = Field(default=None, description="The same as base_url, which it overrides")
-    base_url: ServerAddress | None = Field(default=None, description="The address of the server")
+    base_url: ServerAddress | None = Field(default=None, description="URL of the server")
     api_key: SecretStr | None = Field(default=None, description="Better set as OPENAI_API_KEY")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
     dimension: int | None = Field(
-        default=None, ge=1, description="The length of the vectors, for models that offer several"
+        default=None, ge=1, description="Length of the vectors, for models that support several"
     )
-    document_prefix: str = Field(default="", description="Put before texts that will be searched")
-    query_prefix: str = Field(default="", description="Put before queries; many open models need one")
+    document_prefix: str = Field(default="", description="Prefix of texts that will be searched")
+    query_prefix: str = Field(default="", description="Prefix of queries; many open models need one")
     batch_size: int = Field(default=128, ge=1, le=2048, description="The maximum number of texts in one request")
-    concurrency: int = Field(default=4, ge=1, description="How many requests of one call may be sent at the same time")
+    concurrency: int = Field(default=4, ge=1, description="Maximum number of concurrent requests per call")
     encoding_format: Literal["base64", "float"] = Field(
-        default="base64", description="The format of the numbers; base64 takes half the bytes, or less"
+        default="base64", description="Encoding of the vectors; base64 needs half the bytes or less"
     )
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed request is retried, if that may help"
+        default=DEFAULT_RETRIES,
+        ge=0,
+        le=100,
+        description="Maximum number of retries of a failed request, if a retry can help",
     )
-    request_timeout: float = Field(default=120.0, gt=0, description="The longest silence of the server in seconds")
+    request_timeout: float = Field(
+        default=120.0, gt=0, description="Maximum time without data from the server, in seconds"
+    )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server unchanged")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 
@@ -190,10 +195,11 @@ class OpenAIEmbedder(Embedder):
             vectors = {item.index: _read_vector(item.embedding) for item in answer.data}
         except (msgspec.DecodeError, binascii.Error, ValueError) as error:
             raise self._wrong(
-                f"sent an answer without embeddings ({error}): check its address, and that the model can embed"
+                f"sent a response without embeddings ({error}): check base_url, and that the model is an "
+                "embedding model"
             ) from error
         if len(answer.data) != count or vectors.keys() != set(range(count)):
-            raise self._wrong(f"sent {len(answer.data)} vectors for {count} texts, or numbered them wrongly")
+            raise self._wrong(f"sent {len(answer.data)} vectors for {count} texts, or numbered them incorrectly")
         tokens = answer.usage.prompt_tokens if answer.usage else 0
         return Embedded(
             tuple(vectors[index] for index in range(count)), Usage(prompt_tokens=tokens, total_tokens=tokens)
@@ -215,5 +221,5 @@ def _read_vector(embedding: Vector | str) -> Vector:
             numbers.byteswap()
         embedding = tuple(numbers)
     if not (embedding and math.isfinite(sum(embedding))):
-        raise ValueError("a vector is empty, or has values that are not numbers")
+        raise ValueError("a vector is empty, or contains values that are not numbers")
     return embedding

@@ -32,7 +32,7 @@ class OpenAIImagesConfig(LLMConfig):
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
     size: str | None = Field(default=None, description="Width and height, such as 1024x1024; unset: the server decides")
     quality: str | None = Field(default=None, description="low, medium, high …; unset: the server decides")
-    count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
+    count: int = Field(default=1, ge=1, le=10, description="Number of images per answer")
 
 
 class OpenAIImages(HTTPBackend[Server]):
@@ -83,7 +83,7 @@ class ImagesReader(AnswerReader):
     def read_event(self, wire: Wire) -> list[ModelEvent]:
         images = [MediaDelta(ContentItem(image=_address(image))) for image in wire["data"]]
         if not images:
-            raise self.failures.wrong("the answer has no image: try again, or change the prompt")
+            raise self.failures.wrong("the response contains no image: try again, or change the prompt")
         usage = wire.get("usage") or {}
         self._usage = Usage(
             prompt_tokens=count_of(usage.get("input_tokens")),
@@ -109,7 +109,7 @@ def _address(image: Wire) -> str:
     if not encoded:
         url = image["url"]
         if not str(url).startswith(("https://", "http://")):
-            raise ValueError("the URL of an image is not one that can be fetched")
+            raise ValueError("the URL of an image cannot be fetched")
         return str(url)
     try:
         head = base64.b64decode(encoded[:64], validate=True)
@@ -117,5 +117,5 @@ def _address(image: Wire) -> str:
         raise ValueError("an image is not valid base64") from error
     media_type = media_type_of(head[:16])
     if not media_type.startswith("image/"):
-        raise ValueError("an image is of an unknown format")
+        raise ValueError("an image has an unknown format")
     return f"data:{media_type};base64,{encoded}"

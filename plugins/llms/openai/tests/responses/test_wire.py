@@ -250,7 +250,7 @@ def test_a_file_may_have_fifty_million_bytes(tmp_path: Path, size_bytes: int, is
     if is_sent:
         assert items(message, files=True)[0]["content"][0]["file_data"].endswith("AAAA=")
         return
-    with pytest.raises(UnsupportedInputError, match=r"'paper\.pdf' is larger than 50,000,000 bytes: give its URL"):
+    with pytest.raises(UnsupportedInputError, match=r"'paper\.pdf' is larger than 50,000,000 bytes: pass its URL"):
         items(message, files=True)
 
 

@@ -36,7 +36,7 @@ class ResponsesReader(AnswerReader):
         patience_s: How long the server may send only comments, in seconds. If None, the default applies.
     """
 
-    advice: ClassVar[str] = "check base_url, and that it has the Responses API"
+    advice: ClassVar[str] = "check base_url, and that the server supports the Responses API"
     texts: ClassVar[frozenset[str]] = frozenset({"delta"})
     end_mark: ClassVar[bytes | None] = b"[DONE]"
 
@@ -108,7 +108,7 @@ class ResponsesReader(AnswerReader):
                 pass  # other events that add nothing, and future ones
             case _:
                 self._raise_if_error(event)
-                raise ValueError("an event without a type")
+                raise ValueError("an event has no type")
         return []
 
     def _raise_if_error(self, event: Mapping[str, Any]) -> None:
@@ -185,9 +185,7 @@ class ResponsesReader(AnswerReader):
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
             self._raise_if_error(response)
-            raise self.failures.wrong(
-                f"the answer ended with the status {status!r}: try again, without background mode"
-            )
+            raise self.failures.wrong(f"the response ended with status {status!r}: try again without background mode")
         self._head(response)
         missing = self._items.missing(response.get("output") or ())
         events = [event for item, wire in missing for event in self._finish_item(item, wire)]

@@ -15,13 +15,13 @@ class ResponsesConfig(LLMConfig):
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
 
-    native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
-    images: bool = Field(default=True, description="The model takes images")
-    files: bool = Field(default=False, description="The model takes PDFs; otherwise they are sent as text")
+    native_tools: bool = Field(default=True, description="The model accepts tool schemas and returns structured calls")
+    images: bool = Field(default=True, description="The model accepts images")
+    files: bool = Field(default=False, description="The model accepts PDFs; otherwise they are sent as text")
     file_urls: bool = Field(default=True, description="The server fetches PDFs by their URLs")
     json_schema: bool = Field(default=True, description="The model can be made to follow a JSON Schema")
     reasoning: bool = Field(default=True, description="The server can return the model's reasoning separately")
-    context_tokens: int | None = Field(default=None, ge=1, description="The size of the model's context, in tokens")
+    context_tokens: int | None = Field(default=None, ge=1, description="Size of the model's context window, in tokens")
     tokenizer: str = Field(default="", description="The name of the tokenizer that counts the model's tokens")
 
     prompt_cache_key: str | None = Field(
@@ -46,4 +46,4 @@ class ResponsesConfig(LLMConfig):
     def _take_url_or_own_name(cls, server: str | None) -> str | None:
         if server in (None, "", "openai") or server.startswith(("http://", "https://")):
             return server
-        raise ValueError("must be 'openai', or begin with http:// or https://")
+        raise ValueError("must be 'openai', or start with http:// or https://")

@@ -133,7 +133,7 @@ class Channel:
             TypeError: `text` is not a string.
         """
         if not isinstance(text, str):
-            raise TypeError(f"a text is {type(text).__name__}")
+            raise TypeError(f"expected a string, got {type(text).__name__}")
         if not text:
             return ""
         self.begin(item)

@@ -262,9 +262,9 @@ def _data_uri(path: Path) -> str:
             content = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: the path contains NUL
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise UnsupportedInputError(f"the file {shown} cannot be read: {reason}; give a URL or a path") from error
+        raise UnsupportedInputError(f"the file {shown} cannot be read: {reason}; pass a URL or a path") from error
     if len(content) > MAX_FILE_BYTES:
-        raise UnsupportedInputError(f"the file {shown} is larger than {MAX_FILE_BYTES:,} bytes: give its URL")
+        raise UnsupportedInputError(f"the file {shown} is larger than {MAX_FILE_BYTES:,} bytes: pass its URL instead")
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
 
