@@ -209,7 +209,7 @@ def test_an_answer_ends_where_the_context_does(make: Make, qwen3: Path) -> None:
 
 def test_a_prompt_as_long_as_the_context_is_refused(make: Make, qwen3: Path) -> None:
     tokens = ask(make(qwen3), max_tokens=1).usage.prompt_tokens
-    with pytest.raises(ContextLengthError, match=f"the prompt has {tokens} tokens, and .* takes {tokens} together"):
+    with pytest.raises(ContextLengthError, match=f"the prompt has {tokens} tokens, but .* accepts {tokens} including"):
         ask(make(qwen3, context_tokens=tokens))
     assert ask(make(qwen3, context_tokens=tokens + 1)).usage.completion_tokens == 1
 
@@ -217,7 +217,7 @@ def test_a_prompt_as_long_as_the_context_is_refused(make: Make, qwen3: Path) -> 
 def test_a_prompt_that_leaves_no_room_is_refused_and_nothing_is_run(model: BaseChatModel) -> None:
     with (
         counted(loaded(model)) as runs,
-        pytest.raises(ContextLengthError, match="takes 1024 together with the answer: shorten"),
+        pytest.raises(ContextLengthError, match="accepts 1024 including the answer: shorten"),
     ):
         ask(model, [{"role": "user", "content": "cable " * 2000}], max_input_tokens=-1)
     assert runs() == 0
@@ -271,7 +271,7 @@ def test_a_call_that_was_given_up_while_it_waited_is_never_run(model: BaseChatMo
 
 
 def test_silence_is_a_timeout_where_one_is_set(model: BaseChatModel) -> None:
-    with loaded(model).turn, pytest.raises(ModelTimeoutError, match=r"no new token in 0\.05 s"):
+    with loaded(model).turn, pytest.raises(ModelTimeoutError, match=r"no new token within 0\.05 s"):
         ask(model, request_timeout=0.05)
     assert ask(model, request_timeout=60).finish_reason
 
@@ -468,7 +468,7 @@ def test_a_penalty_beyond_all_measure_lets_no_token_come_twice(penalty: str, mod
 
 
 def test_an_option_that_transformers_does_not_know_is_named(model: BaseChatModel) -> None:
-    with pytest.raises(ModelRequestError, match="extra_body has 'num_beams', 'min_pp', 'validate'"):
+    with pytest.raises(ModelRequestError, match="unsupported options in extra_body: 'num_beams', 'min_pp', 'validate'"):
         ask(model, extra_body={"num_beams": 4, "min_p": 0.1, "min_pp": 0.1, "validate": 1})
 
 

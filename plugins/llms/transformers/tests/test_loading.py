@@ -49,7 +49,7 @@ def copied(qwen3: Path, tmp_path: Path) -> Path:
 def test_a_folder_that_is_not_there(make: Make, tmp_path: Path) -> None:
     error = refusal(make(tmp_path / "nothing" / "here", api_key=SECRET))
     assert isinstance(error, ModelNotFoundError)
-    assert "there is no folder" in str(error)
+    assert "no such folder" in str(error)
 
 
 def test_a_name_that_nobody_may_look_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_a_name_that_nobody_may_look_up(make: Make, monkeypatch: pytest.MonkeyPa
 def test_a_folder_without_a_model(make: Make, tmp_path: Path) -> None:
     error = refusal(make(tmp_path))
     assert isinstance(error, ModelNotFoundError)
-    assert "has no model that can be loaded" in str(error)
+    assert "contains no loadable model" in str(error)
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
@@ -131,7 +131,7 @@ def test_code_that_comes_with_a_model_is_not_run(make: Make, copied: Path, tmp_p
 def test_a_model_that_does_not_continue_texts(make: Make, copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps({**config, "model_type": "clip_vision_model"}))
-    assert "is not a model that continues texts" in str(refusal(make(copied)))
+    assert "is not a text generation model" in str(refusal(make(copied)))
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99"])
@@ -181,8 +181,8 @@ def hub_error(name: str) -> Exception:
         ("GatedRepoError", ModelAuthError, "accept its terms"),
         ("RepositoryNotFoundError", ModelNotFoundError, "check the name"),
         ("RevisionNotFoundError", ModelNotFoundError, "check `revision`"),
-        ("HFValidationError", ModelNotFoundError, "at the hub names look like org/name"),
-        ("LocalEntryNotFoundError", ModelNotFoundError, "download it first"),
+        ("HFValidationError", ModelNotFoundError, "names on the hub have the form org/name"),
+        ("LocalEntryNotFoundError", ModelNotFoundError, "download the model first"),
         ("OfflineModeIsEnabled", ModelNotFoundError, "HF_HUB_OFFLINE"),
     ],
 )
@@ -244,10 +244,10 @@ def test_the_context_is_read_from_the_models_configuration(config: dict[str, Any
     ("error", "text", "error_class"),
     [
         (ImportError("no PIL"), "needs a package that is not installed: no PIL", ModelServiceError),
-        (ValueError("set trust_remote_code=True"), "contains Python code of its own", ModelRequestError),
+        (ValueError("set trust_remote_code=True"), "contains its own Python code", ModelRequestError),
         (ValueError("Unrecognized configuration class X"), "set images to true", ModelRequestError),
-        (ValueError("odd"), "the repository 'org/name' has no model that can be loaded: odd", ModelNotFoundError),
-        (RuntimeError("CUDA Out Of Memory"), "take a smaller one, or another dtype or device", ModelRequestError),
+        (ValueError("odd"), "the repository 'org/name' contains no loadable model: odd", ModelNotFoundError),
+        (RuntimeError("CUDA Out Of Memory"), "use a smaller model, or a different dtype or device", ModelRequestError),
         (RuntimeError("can't allocate memory"), "does not fit", ModelRequestError),
         (RuntimeError("not enough memory: x"), "does not fit", ModelRequestError),
         (MemoryError(), "does not fit", ModelRequestError),

@@ -117,7 +117,7 @@ def test_reasoning_can_be_left_in_the_text(caller: Path, make: Make) -> None:
 
 
 def test_a_template_cannot_demand_a_call(caller: Path, make: Make) -> None:
-    with pytest.raises(ModelRequestError, match="cannot demand a call"):
+    with pytest.raises(ModelRequestError, match="cannot force a call"):
         sync.run(make(caller, **NATIVE).acomplete([QUESTION], [TOOL], config={"function_choice": "weather"}))
 
 

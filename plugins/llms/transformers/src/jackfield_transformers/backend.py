@@ -96,22 +96,22 @@ class TransformersChat(BaseChatModel):
         wanted = request.config.response_format
         if wanted is not None and wanted.get("type") != "text":
             raise ModelRequestError(
-                f"{BACKEND}: this backend cannot enforce a response_format: leave it out and tell it the form, "
-                f"or use `parse`, which does that",
+                f"{BACKEND}: this backend cannot enforce a response_format: describe the format in the prompt instead, "
+                f"or use `parse`, which does so",
                 backend=BACKEND,
             )
         if not request.functions:
             return
         if not self.config.native_tools:
             raise ModelRequestError(
-                f"{BACKEND}: native tool calls were requested, but native_tools is false: set it to true, "
-                f"or leave the choice to the call format (no use_raw_api, no fncall_prompt_type 'native')",
+                f"{BACKEND}: native tool calls were requested, but native_tools is false: set native_tools to true, "
+                f"or remove use_raw_api and fncall_prompt_type 'native'",
                 backend=BACKEND,
             )
         if request.config.function_choice not in ("auto", "none"):
             raise ModelRequestError(
-                f"{BACKEND}: a chat template cannot demand a call (function_choice "
-                f"{request.config.function_choice!r}): leave native_tools false, and the call format does",
+                f"{BACKEND}: a chat template cannot force a call (function_choice "
+                f"{request.config.function_choice!r}): set native_tools to false, so that the call format forces it",
                 backend=BACKEND,
             )
 
@@ -213,7 +213,8 @@ async def _next(items: asyncio.Queue[_Item], timeout_s: float | None) -> _Item:
         async with asyncio.timeout(timeout_s):
             return await items.get()
     raise ModelTimeoutError(
-        f"{BACKEND}: no new token in {timeout_s:g} s, the wait for other calls included: raise request_timeout",
+        f"{BACKEND}: no new token within {timeout_s:g} s (including the wait for other calls): "
+        "increase request_timeout",
         backend=BACKEND,
     )
 

@@ -16,19 +16,20 @@ class TransformersConfig(LLMConfig):
         default="auto", min_length=1, description="cpu, cuda, cuda:1 …; auto: cuda if available, else cpu"
     )
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = Field(
-        default="auto", description="The type of the weights; auto: as they were saved"
+        default="auto", description="Data type of the weights; auto: as saved"
     )
-    revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
+    revision: str | None = Field(default=None, description="Branch, tag or commit on the hub; a commit never changes")
     local_files_only: bool = Field(default=False, description="Never contact the hub; use only files on this disk")
     trust_remote_code: bool = Field(
-        default=False, description="Run the Python code that comes with the model, with all your rights"
+        default=False, description="Run the Python code that comes with the model, with all your permissions"
     )
     model_kwargs: dict[str, Any] = Field(
         default_factory=dict, description="For from_pretrained: attn_implementation, device_map, quantization_config …"
     )
 
     chat_template: str | None = Field(
-        default=None, description="Replaces the model's own: a Jinja template, or a file with one"
+        default=None,
+        description="Replaces the model's own template: a Jinja template, or the path of a file that contains one",
     )
     chat_template_kwargs: dict[str, Any] = Field(
         default_factory=dict, description="Further variables for the template: enable_thinking …"

@@ -48,22 +48,24 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
     causes = list(_causes(error))
     text = quote_text(str(error), key, _MOST_SHOWN) or type(error).__name__
     if _is_out_of_memory(error):
-        return _out_of_memory(f"the model {model!r} does not fit", "take a smaller one, or another dtype or device")
+        return _out_of_memory(
+            f"the model {model!r} does not fit into memory", "use a smaller model, or a different dtype or device"
+        )
     if _is_any(causes, ImportError):
         return ModelServiceError(f"{BACKEND}: {model!r} needs a package that is not installed: {text}", backend=BACKEND)
     if "trust_remote_code" in str(error):
         return ModelRequestError(
-            f"{BACKEND}: {model!r} contains Python code of its own, which is not run: read it, "
-            f"then set trust_remote_code to true and revision to the commit you have read",
+            f"{BACKEND}: {model!r} contains its own Python code, which is not run: review the code, "
+            f"then set trust_remote_code to true and revision to the commit you reviewed",
             backend=BACKEND,
         )
     if "Unrecognized configuration class" in str(error):
         return ModelRequestError(
-            f"{BACKEND}: {model!r} is not a model that continues texts; if it also takes images, set images to true",
+            f"{BACKEND}: {model!r} is not a text generation model; if it also accepts images, set images to true",
             backend=BACKEND,
         )
     where = "the folder" if Path(model).expanduser().is_dir() else "the repository"
-    return _error_of_hub(causes, model) or _not_found(f"{where} {model!r} has no model that can be loaded: {text}")
+    return _error_of_hub(causes, model) or _not_found(f"{where} {model!r} contains no loadable model: {text}")
 
 
 def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
@@ -72,25 +74,26 @@ def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError 
 
     if _is_any(causes, hub.GatedRepoError):
         return ModelAuthError(
-            f"{BACKEND}: {model!r} is gated: accept its terms at the hub, and set HF_TOKEN to a token of that account",
+            f"{BACKEND}: {model!r} is gated: accept its terms on the hub, and set HF_TOKEN to a token of that account",
             backend=BACKEND,
         )
     if _is_any(causes, hub.RevisionNotFoundError):
-        return _not_found(f"{model!r} does not have this revision: check `revision`")
+        return _not_found(f"{model!r} has no such revision: check `revision`")
     if _is_any(causes, hub.RepositoryNotFoundError):
-        return _not_found(f"the hub has no model {model!r}, or does not show it without HF_TOKEN: check the name")
+        return _not_found(f"no model {model!r} on the hub, or it requires HF_TOKEN: check the name")
     if _is_any(causes, hub.HFValidationError):
-        return _not_found(f"there is no folder {model!r}, and at the hub names look like org/name")
+        return _not_found(f"no such folder: {model!r}; names on the hub have the form org/name")
     offline = _is_any(causes, hub.OfflineModeIsEnabled)
     if not offline and any(_is_network_error(cause) for cause in causes):
         return ModelConnectionError(
-            f"{BACKEND}: {model!r} is not on this disk, and the hub cannot be reached: check the network and the name",
+            f"{BACKEND}: {model!r} is not on this disk, and the hub cannot be reached: check the network "
+            "and the model's name",
             backend=BACKEND,
         )
     if _is_any(causes, hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError):
         return _not_found(
-            f"{model!r} is not on this disk, and the hub is not asked: download it first, "
-            f"or let it be asked (local_files_only, HF_HUB_OFFLINE)"
+            f"{model!r} is not on this disk, and access to the hub is disabled: download the model first, "
+            f"or allow access (local_files_only, HF_HUB_OFFLINE)"
         )
     return None
 
@@ -104,7 +107,8 @@ def error_of_answering(error: Exception, model: str) -> ModelServiceError:
         return _out_of_memory(f"{model!r} ran out of memory", "shorten the history, or lower max_tokens")
     if isinstance(error, TemplateError):
         return ModelRequestError(
-            f"{BACKEND}: the chat template of {model!r} refuses the history ({text}): change it, or set chat_template",
+            f"{BACKEND}: the chat template of {model!r} rejects the history ({text}): change the "
+            "history, or set chat_template",
             backend=BACKEND,
         )
     return ModelServiceError(f"{BACKEND}: {model!r} failed: {type(error).__name__}: {text}", backend=BACKEND)

@@ -138,8 +138,8 @@ def _template(writer: Any, name: str, config: TransformersConfig) -> str:
         template = template.get("default")
     if not isinstance(template, str):
         raise ModelRequestError(
-            f"{BACKEND}: {name!r} has no chat template, so it was not made for conversations: "
-            f"take its instruct or chat variant, or set chat_template",
+            f"{BACKEND}: {name!r} has no chat template, so it is not a chat model: "
+            f"use its instruct or chat variant, or set chat_template",
             backend=BACKEND,
         )
     return template
@@ -166,7 +166,7 @@ def _device(wanted: str) -> str:
     except RuntimeError as error:
         raise ConfigError(f"device {wanted!r} is not a valid torch device: use auto, cpu, cuda, cuda:1 …") from error
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device {wanted!r}: torch does not find this device; set device to auto or cpu")
+        raise ConfigError(f"device {wanted!r} was not found by torch: set device to auto or cpu")
     return wanted
 
 

@@ -81,8 +81,8 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
 def _check_length(tokens: int, loaded: LoadedModel) -> None:
     if loaded.context_tokens is not None and tokens >= loaded.context_tokens:
         raise ContextLengthError(
-            f"{BACKEND}: the prompt has {tokens} tokens, and {loaded.name!r} takes {loaded.context_tokens} "
-            f"together with the answer: shorten the history, or set max_input_tokens",
+            f"{BACKEND}: the prompt has {tokens} tokens, but {loaded.name!r} accepts {loaded.context_tokens} "
+            f"including the answer: shorten the history, or set max_input_tokens",
             backend=BACKEND,
         )
 
@@ -130,7 +130,7 @@ def _read_image(address: str) -> bytes:
     if path is None:
         raise UnsupportedInputError(
             f"{BACKEND}: this backend runs locally and does not fetch URLs: "
-            f"download the image, and give its path or a base64 data: URI",
+            f"download the image, and pass its path or a base64 data: URI",
             backend=BACKEND,
         )
     return read_media(path, "image").content
