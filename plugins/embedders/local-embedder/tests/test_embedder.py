@@ -102,7 +102,7 @@ def test_vectors_that_are_cut_have_length_one_again(save: Save, make: Make) -> N
 
 
 def test_more_numbers_than_the_model_has_are_refused(bert: Path, make: Make) -> None:
-    assert "lower dimension (999)" in str(refusal(make(bert, dimension=999)))
+    assert "set dimension to that or less, got 999" in str(refusal(make(bert, dimension=999)))
 
 
 @pytest.mark.parametrize("activation", ["Identity", "Tanh", "ReLU", "GELU"])
@@ -231,7 +231,7 @@ def test_half_precision_is_read(save: Save, make: Make, weights: Mapping[str, An
     ("file", "content", "said"),
     [
         ("config.json", b"{", "config.json"),
-        ("config.json", b"[1]", "not as expected"),
+        ("config.json", b"[1]", "has an invalid file"),
         ("config.json", b'{"model_type": "bert", "num_attention_heads": 0}', "num_attention_heads"),
         ("config.json", b'{"model_type": "bert", "num_attention_heads": 4}', "num_hidden_layers"),
         ("modules.json", b'[{"type": "x.CNN", "path": ""}]', "'CNN'"),

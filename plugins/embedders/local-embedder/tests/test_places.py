@@ -137,8 +137,8 @@ def hub_error(name: str) -> Exception:
 
 
 NOT_HERE = (
-    "transformers: there is no folder 'org/m', and no model of this name is on this disk: set download to true to "
-    "fetch it from the hub (and leave HF_HUB_OFFLINE unset), or name a folder"
+    "transformers: no folder or downloaded model named 'org/m': set download to true to "
+    "fetch it from the hub (and unset HF_HUB_OFFLINE), or specify a folder"
 )
 
 
@@ -149,25 +149,25 @@ NOT_HERE = (
             "GatedRepoError",
             True,
             ModelAuthError,
-            "transformers: 'org/m' is gated: accept its terms at the hub, and set HF_TOKEN to a token of that account",
+            "transformers: 'org/m' is gated: accept its terms on the hub, and set HF_TOKEN to a token of that account",
         ),
         (
             "RevisionNotFoundError",
             True,
             ModelNotFoundError,
-            "transformers: 'org/m' does not have this revision: check `revision`",
+            "transformers: 'org/m' has no such revision: check `revision`",
         ),
         (
             "RepositoryNotFoundError",
             True,
             ModelNotFoundError,
-            "transformers: the hub has no model 'org/m', or does not show it without HF_TOKEN: check the name",
+            "transformers: no model 'org/m' on the hub, or it requires HF_TOKEN: check the name",
         ),
         (
             "HFValidationError",
             False,
             ModelNotFoundError,
-            "transformers: there is no folder 'org/m', and at the hub names look like org/name",
+            "transformers: no such folder: 'org/m'; names on the hub have the form org/name",
         ),
         ("LocalEntryNotFoundError", False, ModelNotFoundError, NOT_HERE),
         ("OfflineModeIsEnabled", True, ModelNotFoundError, NOT_HERE),

@@ -127,20 +127,20 @@ def test_lower_case_is_asked_for_beside_the_length(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"modules": {}}, "has a file that is not as expected: {root}/modules.json"),
+        ({"modules": {}}, "has an invalid file: {root}/modules.json"),
         ({"modules": [{"type": "x.CNN"}]}, "has a module 'CNN', which is not supported"),
         ({"modules": [{}]}, "has a module '', which is not supported"),
         ({"modules": [POOLING]}, "lacks the file config.json in {root}/1"),
         ({"modules": [POOLING], "1__config": {"pooling_mode": "x"}}, "pools by 'x', which is not supported"),
         (
             {"modules": [POOLING], "1__config": {"include_prompt": False}},
-            "leaves its prompt out when it pools, which is not supported",
+            "excludes the prompt from pooling, which is not supported",
         ),
         (
             {"modules": [{"type": "Dense"}], "config": {"activation_function": "torch.nn.Mish"}},
             "has a layer with the activation function torch.nn.Mish, which is not supported",
         ),
-        ({"config_sentence_transformers": []}, "not as expected: {root}/config_sentence_transformers.json"),
+        ({"config_sentence_transformers": []}, "has an invalid file: {root}/config_sentence_transformers.json"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, files: dict[str, Any], said: str) -> None:
@@ -176,7 +176,7 @@ def test_which_weights_can_be_read(tmp_path: Path, file: str, has: bool) -> None
         ({}, "its architecture is None"),
         ({"model_type": "qwen3"}, "its architecture is 'qwen3'"),
         ({"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}, ""),
-        ({"model_type": "bert", "position_embedding_type": "relative"}, "its positions are 'relative'"),
+        ({"model_type": "bert", "position_embedding_type": "relative"}, "it uses the position embeddings 'relative'"),
         ({"model_type": "bert", "is_decoder": True}, "it is a decoder"),
     ],
 )

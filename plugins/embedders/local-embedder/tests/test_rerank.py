@@ -105,7 +105,7 @@ def test_a_model_with_two_classes_ranks_by_their_difference(folder: Path, corpus
 
 def test_a_model_of_more_classes_is_refused(folder: Path, corpus: Corpus) -> None:
     (folder / "model.onnx").write_bytes(overlap_model(classes=3))
-    with pytest.raises(ModelRequestError, match="gives 3 numbers for a pair"):
+    with pytest.raises(ModelRequestError, match="returns 3 scores per pair"):
         search(make(folder), corpus)
 
 
@@ -129,7 +129,7 @@ def test_a_missing_file_is_named(missing: str, folder: Path, corpus: Corpus) -> 
 
 
 def test_it_does_not_rerank_its_own_hits(folder: Path, corpus: Corpus) -> None:
-    with pytest.raises(ConfigError, match="its own hits"):
+    with pytest.raises(ConfigError, match="its own results"):
         search(make(folder, searcher="local_rerank"), corpus)
 
 

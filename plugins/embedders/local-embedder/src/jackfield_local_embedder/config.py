@@ -12,8 +12,8 @@ from jackfield.config import ComponentSettings, Config, PathText
 class HubConfig(Config):
     """Settings for the model and where it comes from."""
 
-    model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
-    revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
+    model: str = Field(min_length=1, description="A folder, or a name on the hub (org/name); required")
+    revision: str | None = Field(default=None, description="Branch, tag or commit on the hub; a commit never changes")
     download: bool = Field(default=False, description="Fetch the model from the hub if it is not on this disk")
     api_key: SecretStr | None = Field(default=None, description="A token for the hub; better set as HF_TOKEN")
     onnx_file: PathText | None = Field(
@@ -29,11 +29,13 @@ class LocalRerankConfig(HubConfig):
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
     candidates: int = Field(
-        default=30, ge=1, le=500, description="The number of hits to rerank, and the most to return"
+        default=30, ge=1, le=500, description="Number of hits to rerank, and maximum number to return"
     )
-    max_tokens: int = Field(default=512, ge=8, description="A question with a passage is cut after this many tokens")
+    max_tokens: int = Field(
+        default=512, ge=8, description="Maximum number of tokens of a question with a passage; the rest is truncated"
+    )
     tokens_at_once: int = Field(
-        default=4096, ge=1, description="Approximate number of tokens computed at once; more take more memory"
+        default=4096, ge=1, description="Approximate number of tokens computed at once; larger values use more memory"
     )
 
 
@@ -43,47 +45,53 @@ class TransformersEmbedderConfig(HubConfig):
     dimension: int | None = Field(
         default=None,
         ge=1,
-        description="Keep this many numbers of each vector, for models trained to be cut (Matryoshka)",
+        description="Truncate vectors to this dimension, for models trained for it (Matryoshka)",
     )
     document_prefix: str | None = Field(
-        default=None, description="Put before texts that will be searched; unset: the model's own prompt"
+        default=None, description="Prefix of texts that will be searched; unset: the model's own prompt"
     )
     query_prefix: str | None = Field(
-        default=None, description="Put before queries; unset: the model's own prompt. Many models need one"
+        default=None, description="Prefix of queries; unset: the model's own prompt. Many models need one"
     )
     max_tokens: int | None = Field(
-        default=None, ge=3, description="Texts are cut after this many tokens; unset: as the model states"
+        default=None,
+        ge=3,
+        description="Maximum number of tokens of a text; the rest is truncated; unset: the model's limit",
     )
     tokens_at_once: int = Field(
-        default=4096, ge=1, description="Approximate number of tokens computed at once; more take more memory"
+        default=4096, ge=1, description="Approximate number of tokens computed at once; larger values use more memory"
     )
     engine: Literal["auto", "numpy", "onnx", "torch"] = Field(
         default="auto",
-        description="What computes; auto: ONNX Runtime if it is installed, else numpy, for models that they can run, "
+        description="Engine that runs the model; auto: ONNX Runtime if installed, else numpy, for models that "
+        "they support, "
         "otherwise torch",
     )
     precision: Literal["full", "int8"] = Field(
         default="full",
-        description="int8: multiply in 8 bits, with ONNX Runtime; faster, the ranking stays, vectors differ a little",
+        description="int8: multiply in 8 bits with ONNX Runtime; faster, same ranking, slightly different vectors",
     )
     device: str = Field(
         default="auto",
         min_length=1,
-        description="With torch: cpu, cuda, cuda:1 …; auto: cuda if available. A device other than cpu asks for torch",
+        description="With torch: cpu, cuda, cuda:1 …; auto: cuda if available. A device other than cpu requires torch",
     )
     trust_remote_code: bool = Field(
-        default=False, description="With torch: run the Python code that comes with the model, with all your rights"
+        default=False,
+        description="With torch: run the Python code that comes with the model, with all your permissions",
     )
 
     @model_validator(mode="after")
     def _check_engine(self) -> Self:
         if self.engine not in ("auto", "onnx"):
             if self.onnx_file is not None:
-                raise ValueError("onnx_file needs the engine 'onnx': leave `engine` out")
+                raise ValueError("onnx_file requires the engine 'onnx': remove `engine`")
             if self.precision == "int8":
-                raise ValueError("precision 'int8' needs the engine 'onnx': leave `engine` out")
+                raise ValueError("precision 'int8' requires the engine 'onnx': remove `engine`")
         if self.onnx_file is not None and self.precision == "int8":
-            raise ValueError("precision is for models in safetensors: name an ONNX file of 8 bits in onnx_file instead")
+            raise ValueError(
+                "precision only applies to safetensors models: set onnx_file to an 8-bit ONNX file instead"
+            )
         if self.device not in ("auto", "cpu") and (self.engine == "onnx" or self.onnx_file or self.precision == "int8"):
-            raise ValueError("ONNX Runtime computes on the processor here: leave `device` out, or set engine to torch")
+            raise ValueError("ONNX Runtime only supports the CPU here: remove `device`, or set engine to torch")
         return self

@@ -56,6 +56,9 @@ class CrossEncoder:
             case 2:
                 relevance = logits[:, 1] - logits[:, 0]
             case other:
-                raise unusable(self._name, f"gives {other} numbers for a pair: choose a cross-encoder for reranking")
+                raise unusable(
+                    self._name,
+                    f"returns {other} scores per pair instead of 1 or 2: use a cross-encoder trained for reranking",
+                )
         scores: list[float] = (1 / (1 + np.exp(-np.clip(relevance, -60, 60)))).tolist()
         return scores

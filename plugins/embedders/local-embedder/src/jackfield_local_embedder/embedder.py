@@ -120,8 +120,9 @@ class TransformersEmbedder(Embedder):
             vectors = self._load().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
-                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights may be "
-                "damaged: download them again",
+                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights "
+                "may be corrupted: "
+                "download the model again",
                 backend=self.backend,
             )
         return [tuple(row) for row in vectors.tolist()]

@@ -84,7 +84,7 @@ def why_not_numpy(config: Mapping[str, Any]) -> str:
     if activation not in ACTIVATIONS:
         return f"its activation function is {activation!r}"
     if config.get("position_embedding_type", "absolute") != "absolute":
-        return f"its positions are {config['position_embedding_type']!r}"
+        return f"it uses the position embeddings {config['position_embedding_type']!r}"
     if config.get("is_decoder"):
         return "it is a decoder"
     return ""

@@ -65,19 +65,19 @@ def _error_of(error: Exception, config: HubConfig, key: str) -> ModelServiceErro
 
     if is_any(hub.GatedRepoError):
         return ModelAuthError(
-            f"{BACKEND}: {name!r} is gated: accept its terms at the hub, and set HF_TOKEN to a token of that account",
+            f"{BACKEND}: {name!r} is gated: accept its terms on the hub, and set HF_TOKEN to a token of that account",
             backend=BACKEND,
         )
     if is_any(hub.RevisionNotFoundError):
-        return _not_found(f"{name!r} does not have this revision: check `revision`")
+        return _not_found(f"{name!r} has no such revision: check `revision`")
     if is_any(hub.RepositoryNotFoundError):
-        return _not_found(f"the hub has no model {name!r}, or does not show it without HF_TOKEN: check the name")
+        return _not_found(f"no model {name!r} on the hub, or it requires HF_TOKEN: check the name")
     if is_any(hub.HFValidationError):
-        return _not_found(f"there is no folder {name!r}, and at the hub names look like org/name")
+        return _not_found(f"no such folder: {name!r}; names on the hub have the form org/name")
     if not config.download or is_any(hub.OfflineModeIsEnabled):
         return _not_found(
-            f"there is no folder {name!r}, and no model of this name is on this disk: set download to true to fetch it "
-            f"from the hub (and leave HF_HUB_OFFLINE unset), or name a folder"
+            f"no folder or downloaded model named {name!r}: set download to true to fetch it "
+            f"from the hub (and unset HF_HUB_OFFLINE), or specify a folder"
         )
     text = quote_text(str(error), key, _MOST_SHOWN) or type(error).__name__
     return ModelConnectionError(f"{BACKEND}: {name!r} could not be fetched from the hub: {text}", backend=BACKEND)

@@ -95,13 +95,13 @@ def _encoder(root: Path, recipe: Recipe, config: TransformersEmbedderConfig) -> 
             return GraphEncoder(folder, name, int8=int8)
         return NumpyEncoder(folder, name)
     if int8:
-        raise unusable(name, f"cannot be computed in 8 bits, because {why_not}: set precision to full")
+        raise unusable(name, f"cannot be run in 8 bits, because {why_not}: set precision to full")
     if engine == "numpy":
-        raise unusable(name, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
+        raise unusable(name, f"cannot be run by numpy, because {why_not}: set engine to auto or torch")
     if has_onnx_file(root):
         return OnnxFileEncoder(root, "", name)
     if engine == "onnx":
-        raise unusable(name, f"cannot be computed by ONNX Runtime, because {why_not}, and it has no ONNX file")
+        raise unusable(name, f"cannot be run by ONNX Runtime, because {why_not}, and there is no ONNX file")
     return TorchEncoder(folder, config)
 
 

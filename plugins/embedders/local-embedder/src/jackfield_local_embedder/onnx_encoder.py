@@ -116,7 +116,7 @@ class OnnxFileEncoder:
         for output, dimensions in outputs.items():
             if dimensions == 3:
                 return output
-        raise unusable(name, f"has no vectors of tokens among its outputs: {', '.join(outputs)}")
+        raise unusable(name, f"has no token vectors among its outputs: {', '.join(outputs)}")
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
         """Return an array per row, with a vector for each token."""

@@ -61,7 +61,9 @@ class Pooler:
     def _shorten(self, vectors: Floats) -> Floats:
         kept = self._dimension or vectors.shape[1]
         if kept > vectors.shape[1]:
-            raise unusable(self._name, f"has vectors of {vectors.shape[1]} numbers: lower dimension ({kept}) to that")
+            raise unusable(
+                self._name, f"has vectors of dimension {vectors.shape[1]}: set dimension to that or less, got {kept}"
+            )
         return vectors[:, :kept]
 
 

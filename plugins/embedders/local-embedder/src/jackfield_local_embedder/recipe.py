@@ -122,13 +122,13 @@ def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
     except (ValueError, OSError, RecursionError) as error:
         raise unusable(name, f"has a file that cannot be read, {path}: {error}") from error
     if not isinstance(value, dict if otherwise is None else type(otherwise)):
-        raise unusable(name, f"has a file that is not as expected: {path}")
+        raise unusable(name, f"has an invalid file: {path}")
     return value
 
 
 def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
     if config.get("include_prompt") is False:
-        raise unusable(name, "leaves its prompt out when it pools, which is not supported")
+        raise unusable(name, "excludes the prompt from pooling, which is not supported")
     modes = _modes(config)
     for mode in modes:
         if mode not in _POOLINGS.values():

@@ -91,8 +91,8 @@ class LocalRerank(Searcher):
             scores.update(zip(batch, computed, strict=True))
         if not all(math.isfinite(score) for score in scores.values()):
             raise ModelResponseError(
-                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights may be "
-                "damaged: download them again",
+                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights may be corrupted: "
+                "download the model again",
                 backend=NAME,
             )
         return scores
@@ -101,7 +101,9 @@ class LocalRerank(Searcher):
         if self._searcher is None:
             name = self.config.searcher
             if self._host.load_row(self._host.find("searcher", name)) is type(self):
-                raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
+                raise ConfigError(
+                    f"searcher {NAME} cannot rerank its own results: set `searcher` to a different searcher"
+                )
             self._searcher = make_searcher(name, self.config.searcher_settings, host=self._host)
         return self._searcher
 

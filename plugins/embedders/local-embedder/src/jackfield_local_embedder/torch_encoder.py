@@ -84,7 +84,7 @@ def tokenizer_by_transformers(folder: Path, config: TransformersEmbedderConfig) 
         raise _cannot_be_loaded(error, config.model) from error
     tokenizer = getattr(built, "backend_tokenizer", None)
     if tokenizer is None:
-        raise unusable(config.model, "has a tokenizer that only Python code can run: add a tokenizer.json")
+        raise unusable(config.model, "has a tokenizer that needs Python code to run: add a tokenizer.json")
     return tokenizer
 
 
@@ -106,8 +106,8 @@ def _cannot_be_loaded(error: BaseException, name: str) -> JackfieldError:
     text = quote_text(str(error), "", _MOST_SHOWN) or type(error).__name__
     if "trust_remote_code" in str(error):
         return ModelRequestError(
-            f"{BACKEND}: {name!r} contains Python code of its own, which is not run: read it, "
-            f"then set trust_remote_code to true and revision to the commit you have read",
+            f"{BACKEND}: {name!r} contains its own Python code, which is not run: review the code, "
+            f"then set trust_remote_code to true and revision to the commit you reviewed",
             backend=BACKEND,
         )
     return unusable(name, f"cannot be loaded: {text}")

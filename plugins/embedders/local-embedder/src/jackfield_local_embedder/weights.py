@@ -62,7 +62,7 @@ def _files(folder: Path, name: str) -> list[Path]:
     if (folder / _LIST_OF_FILES).is_file() and not (folder / _ONE_FILE).is_file():
         listed = read_json(folder / _LIST_OF_FILES, name).get("weight_map")
         if not isinstance(listed, dict):
-            raise unusable(name, f"has a file that is not as expected: {folder / _LIST_OF_FILES}")
+            raise unusable(name, f"has an invalid file: {folder / _LIST_OF_FILES}")
         return [folder / file for file in sorted({str(file) for file in listed.values()})]
     return [folder / _ONE_FILE]
 
@@ -78,7 +78,7 @@ def _read(path: Path, name: str, into: Weights) -> None:
                     into[_modern(key)] = file.get_tensor(key).astype(np.float32, copy=False)
                 elif kind.startswith(("BF", "F8")):
                     raise unusable(
-                        name, f"has weights of the type {kind}, which numpy does not have: set engine to torch"
+                        name, f"has weights of type {kind}, which numpy does not support: set engine to torch"
                     )
     except FileNotFoundError:
         raise unusable(name, f"lacks the file {path.name} in {path.parent}") from None
