@@ -42,6 +42,6 @@ def test_a_run_that_was_killed_at_any_write_or_moment_is_resumed_by_another_proc
     asked = [one.get("asked", 0) for one in told[:14]]
     assert asked == [0, 0, 0, 2, 2, 1, 1, 0, 0, 1, 1, 0, 0, 0]
     # What a process holds is not its child's.
-    assert lost.startswith("run r is no longer held here")
-    assert busy.startswith("run r is running")
+    assert lost.startswith("run r is no longer owned by this process")
+    assert busy.startswith("run r is still running")
     assert kept == ["first", "second"]

@@ -178,7 +178,7 @@ def test_a_run_is_free_when_the_process_that_held_it_was_killed(make: Make, path
         assert other.stdout
         assert other.stdout.readline() == "held\n"
         store = make()
-        with pytest.raises(RunBusyError, match="run r is running, here or in another process"):
+        with pytest.raises(RunBusyError, match="run r is still running, here or in another process"):
             asyncio.run(store.hold("r"))
         other.kill()
         other.wait()
@@ -208,7 +208,7 @@ def test_a_child_holds_nothing_of_its_parent_and_releases_nothing(make: Make, mo
     hold = begun(store, "r")
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: parent + 1)
-        with pytest.raises(RunBusyError, match="no longer held here"):
+        with pytest.raises(RunBusyError, match="no longer owned by this process"):
             asyncio.run(store.append("r", hold, ["of the child"]))
         asyncio.run(store.release("r", hold))
         assert asyncio.run(store.read("r"))[0].is_held
@@ -247,7 +247,7 @@ def test_a_run_that_was_lost_to_another_process_gets_no_entry_and_its_lock_ends(
         run, entries = asyncio.run(make().read("r"))
         assert ([run.state], entries) == (before, ["first"])
     assert [is_held(store._folder, lock) for lock in locks] == [False]
-    with pytest.raises(RunBusyError, match="no longer held here"):
+    with pytest.raises(RunBusyError, match="no longer owned by this process"):
         asyncio.run(store.append("r", hold, ["later"]))
 
 
@@ -348,15 +348,23 @@ def failed_as(code: int) -> sqlite3.OperationalError:
 @pytest.mark.parametrize(
     ("error", "kind", "step"),
     [
-        (OSError(errno.ENOSPC, "no room"), StoreUnavailableError, ". Make room on the disk; what is recorded stays"),
-        (OSError(errno.EDQUOT, "no room"), StoreUnavailableError, ". Make room on the disk; what is recorded stays"),
-        (failed_as(sqlite3.SQLITE_FULL), StoreUnavailableError, ". Make room on the disk; what is recorded stays"),
-        (failed_as(sqlite3.SQLITE_IOERR | 3 << 8), StoreUnavailableError, "look at it; what is recorded stays"),
-        (failed_as(sqlite3.SQLITE_READONLY), StoreError, ". Allow writing to the file and its folder, or set another"),
-        (failed_as(sqlite3.SQLITE_CANTOPEN), StoreError, ". Allow writing to its folder, or set another path"),
-        (failed_as(sqlite3.SQLITE_CORRUPT), StoreError, "damaged or cut short: move it away, or restore it"),
-        (failed_as(sqlite3.SQLITE_NOTADB), StoreError, ". It is not an SQLite file: move it away, or set another path"),
-        (OSError(errno.EACCES, "no"), StoreError, "cannot be used: no. Allow writing there, or set another path"),
+        (OSError(errno.ENOSPC, "no room"), StoreUnavailableError, ". Free some disk space; existing records are kept"),
+        (OSError(errno.EDQUOT, "no room"), StoreUnavailableError, ". Free some disk space; existing records are kept"),
+        (failed_as(sqlite3.SQLITE_FULL), StoreUnavailableError, ". Free some disk space; existing records are kept"),
+        (failed_as(sqlite3.SQLITE_IOERR | 3 << 8), StoreUnavailableError, "check the disk; existing records are kept"),
+        (
+            failed_as(sqlite3.SQLITE_READONLY),
+            StoreError,
+            ". Allow writing to the file and its folder, or set a different",
+        ),
+        (failed_as(sqlite3.SQLITE_CANTOPEN), StoreError, ". Allow writing to its folder, or set a different path"),
+        (failed_as(sqlite3.SQLITE_CORRUPT), StoreError, "corrupted or truncated: move it away, or restore it"),
+        (
+            failed_as(sqlite3.SQLITE_NOTADB),
+            StoreError,
+            ". It is not an SQLite file: move it away, or set a different path",
+        ),
+        (OSError(errno.EACCES, "no"), StoreError, "cannot be used: no. Allow writing there, or set a different path"),
         (OSError(errno.ENOTDIR, "no", "/srv/x"), StoreError, "cannot be used: no (/srv/x). Allow writing there"),
     ],
     ids=[
@@ -422,7 +430,7 @@ def test_a_full_disk_is_reported_and_costs_nothing_that_is_recorded(make: Make) 
     with store._file.use(patience_s=60) as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(StoreError, match=r"disk is full\. Make room on the disk; what is recorded stays"):
+    with pytest.raises(StoreError, match=r"disk is full\. Free some disk space; existing records are kept"):
         asyncio.run(store.append("r", hold, ["x" * 100_000]))
     assert entries_of(store, "r") == ["first"]
     with pytest.raises(StoreError, match="disk is full"):
@@ -467,13 +475,13 @@ def test_a_file_that_was_cut_short_is_reported(make: Make, path: Path) -> None:
     begun(store, "r", *["x" * 2000 for _ in range(50)], state="finished")
     asyncio.run(store.aclose())
     path.write_bytes(path.read_bytes()[:20_000])
-    with pytest.raises(StoreError, match="damaged or cut short"):
+    with pytest.raises(StoreError, match="corrupted or truncated"):
         entries_of(make(), "r")
 
 
 def test_what_is_no_database_is_left_as_it_is(make: Make, path: Path) -> None:
     path.write_text("Dear diary, " * 1000)
-    with pytest.raises(StoreError, match="It is not an SQLite file: move it away, or set another path"):
+    with pytest.raises(StoreError, match="It is not an SQLite file: move it away, or set a different path"):
         begun(make(), "r")
     assert path.read_text().startswith("Dear diary")
 

@@ -135,19 +135,22 @@ class SQLiteStoreConfig(Config):
     keep_days: float | None = Field(
         default=None,
         gt=0,
-        description="Delete runs this many days after their end, unless they wait for a person; unset: keep all",
+        description="Delete runs this many days after they finish, unless they are waiting for a human; unset: "
+        "keep all",
     )
     max_mb: float | None = Field(
-        default=None, gt=0, description="The most megabytes of records; the oldest runs that have ended are deleted"
+        default=None, gt=0, description="Maximum size of all records in MB; the oldest finished runs are deleted first"
     )
-    max_run_mb: float = Field(default=256, gt=0, description="The most megabytes of the record of one run")
-    timeout_s: float = Field(default=10, gt=0, le=600, description="The longest wait of one step for other processes")
+    max_run_mb: float = Field(default=256, gt=0, description="Maximum size of one run's record in MB")
+    timeout_s: float = Field(
+        default=10, gt=0, le=600, description="Maximum time that one step waits for other processes"
+    )
     patience_s: float = Field(
-        default=30, ge=0, description="The longest wait of a run while the file is locked or the disk is full"
+        default=30, ge=0, description="Maximum time that a run waits while the file is locked or the disk is full"
     )
     recover: bool = Field(default=False, description="Agents resume their interrupted runs at their first run")
     power_safe: bool = Field(
-        default=False, description="Each step also survives a power failure: some milliseconds for each"
+        default=False, description="Also protect each step against power failures; costs some milliseconds per step"
     )
 
 
@@ -370,7 +373,7 @@ class SQLiteStore(RecordingStore):
             try:
                 held.number = connection.execute(_BEGIN, values).lastrowid or 0
             except sqlite3.IntegrityError:
-                raise StoreError(f"there is already a run {run.run_id}") from None
+                raise StoreError(f"run {run.run_id} already exists") from None
             if written:
                 _insert(connection, held, written)
         held.place = len(entries)
@@ -458,7 +461,7 @@ class SQLiteStore(RecordingStore):
     def _check_free(self, run_id: str, owner: str | None) -> None:
         if self._is_held(owner):
             raise RunBusyError(
-                f"run {run_id} is running, here or in another process: wait until it has ended, or end it"
+                f"run {run_id} is still running, here or in another process: wait for it to finish, or stop it"
             )
 
     def _run(self, row: Sequence[Any]) -> StoredRun:
@@ -512,28 +515,28 @@ class SQLiteStore(RecordingStore):
         if is_busy(error):
             return StoreUnavailableError(
                 f"{where} is locked: another process has been writing to it for {self.config.timeout_s:g} s. "
-                f"End that process, or wait for it"
+                f"Wait for that process to finish, or stop it"
             )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
         step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full else code, "")
         if isinstance(error, OtherVersionError):
-            step = ". Install the version that wrote it, move it away, or set another path"
+            step = ". Install the version that wrote the file, move the file away, or set a different path"
         reason: object = error
         if isinstance(error, OSError) and error.strerror:
             reason = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
-            step = step or ". Allow writing there, or set another path"
+            step = step or ". Allow writing there, or set a different path"
         kind = StoreUnavailableError if is_full or code == sqlite3.SQLITE_IOERR else StoreError
         return kind(f"{where} cannot be used: {reason}{step}")
 
 
 _NEXT_STEP = {
-    sqlite3.SQLITE_FULL: ". Make room on the disk; what is recorded stays",
-    sqlite3.SQLITE_IOERR: ". The disk cannot be read or written, or is full: look at it; what is recorded stays",
-    sqlite3.SQLITE_READONLY: ". Allow writing to the file and its folder, or set another path",
-    sqlite3.SQLITE_CANTOPEN: ". Allow writing to its folder, or set another path",
-    sqlite3.SQLITE_CORRUPT: ". The file was damaged or cut short: move it away, or restore it from a copy",
-    sqlite3.SQLITE_NOTADB: ". It is not an SQLite file: move it away, or set another path",
+    sqlite3.SQLITE_FULL: ". Free some disk space; existing records are kept",
+    sqlite3.SQLITE_IOERR: ". The disk is failing or full: check the disk; existing records are kept",
+    sqlite3.SQLITE_READONLY: ". Allow writing to the file and its folder, or set a different path",
+    sqlite3.SQLITE_CANTOPEN: ". Allow writing to its folder, or set a different path",
+    sqlite3.SQLITE_CORRUPT: ". The file is corrupted or truncated: move it away, or restore it from a backup",
+    sqlite3.SQLITE_NOTADB: ". It is not an SQLite file: move it away, or set a different path",
 }
 
 
@@ -581,13 +584,13 @@ def _signals_after(
 
 
 def _lost(run_id: str) -> RunBusyError:
-    return RunBusyError(f"run {run_id} is no longer held here: another process may have resumed it")
+    return RunBusyError(f"run {run_id} is no longer owned by this process: another process may have resumed it")
 
 
 def _row(connection: sqlite3.Connection, query: str, run_id: str) -> Sequence[Any]:
     row: Sequence[Any] | None = connection.execute(query, (_storable(run_id),)).fetchone()
     if row is None:
-        raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
+        raise RunNotFoundError(f"no run {run_id!r}; to list existing runs, use `jackfield runs list`")
     return row
 
 
