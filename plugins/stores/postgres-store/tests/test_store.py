@@ -107,7 +107,7 @@ def test_a_run_is_free_when_the_process_that_held_it_was_killed(make: Make, sett
         assert other.stdout
         assert other.stdout.readline() == "held\n"
         store = make()
-        with pytest.raises(RunBusyError, match="run r is running, here or in another process"):
+        with pytest.raises(RunBusyError, match="run r is still running, here or in another process"):
             asyncio.run(store.hold("r"))
         other.kill()
         other.wait()
@@ -408,10 +408,16 @@ def test_a_child_has_a_name_of_its_own(dsn: str, monkeypatch: pytest.MonkeyPatch
     [
         (
             "UPDATE {} SET version = 99",
-            "have version 99, and this jackfield-postgres-store reads version 3: pip install --upgrade",
+            "are version 99, but this jackfield-postgres-store only reads version 3: pip install --upgrade",
         ),
-        ("UPDATE {} SET version = 2", r"have version 2, .*: use the release that made them \(it reads version 2\)"),
-        ("DELETE FROM {}", "the table jackfield_store is empty, so restore it from a copy, or set another db_schema"),
+        (
+            "UPDATE {} SET version = 2",
+            r"are version 2, .*: use the release that created the tables \(one that reads version 2\)",
+        ),
+        (
+            "DELETE FROM {}",
+            "the table jackfield_store is empty, so restore it from a backup, or set a different db_schema",
+        ),
     ],
     ids=["newer", "older", "empty"],
 )

@@ -199,7 +199,8 @@ class Presence:
                 connection.run(_END_OLD_SESSION, owner=self.current)
             time.sleep(0.005 * (attempt + 1))
         raise LostConnectionError(
-            "an old session of this process still holds its lock: the server has not noticed its end"
+            "a previous session of this process still holds the lock: the server has not yet detected "
+            "that the session ended"
         )
 
     def _disconnect(self) -> None:

@@ -110,17 +110,18 @@ class PostgresStoreConfig(Config):
 
     dsn: SecretStr | None = Field(default=None, description=f"postgresql://USER:PASSWORD@HOST/DATABASE; or {_VARIABLE}")
     db_schema: str = Field(
-        default="jackfield", pattern=r"^[a-z_][a-z0-9_]{0,40}$", description="The schema of the tables; made if missing"
+        default="jackfield", pattern=r"^[a-z_][a-z0-9_]{0,40}$", description="Schema of the tables; created if missing"
     )
     content: bool = Field(default=True, description="Keep the content of runs; without it, no run can be resumed")
     keep_days: float | None = Field(
         default=None,
         gt=0,
-        description="Delete runs this many days after their end, unless they wait for a person; unset: keep all",
+        description="Delete runs this many days after they finish, unless they are waiting for a human; unset: "
+        "keep all",
     )
-    connections: int = Field(default=8, ge=1, le=1000, description="Connections at the same time, and one more")
-    timeout_s: float = Field(default=30, gt=0, le=600, description="The longest silence of the server")
-    patience_s: float = Field(default=30, ge=0, description="The longest wait of a run for an unavailable database")
+    connections: int = Field(default=8, ge=1, le=1000, description="Maximum number of concurrent connections, plus one")
+    timeout_s: float = Field(default=30, gt=0, le=600, description="Maximum time without data from the server")
+    patience_s: float = Field(default=30, ge=0, description="Maximum time that a run waits for an unavailable database")
     recover: bool = Field(default=False, description="Agents resume their interrupted runs at their first run")
 
 
@@ -185,7 +186,7 @@ class PostgresStore(RecordingStore):
                     _check_locked(rows[0][1])
                     self._insert(connection, rows[0][0], 0, entries)
                 elif unsure is None or not self._is_mine(connection, run.run_id, unsure):
-                    raise StoreError(f"there is already a run {run.run_id}")
+                    raise StoreError(f"run {run.run_id} already exists")
             return _Held(1, unsure or owner, len(entries))
 
         return await self._claimed(run.run_id, create)
@@ -395,7 +396,7 @@ class PostgresStore(RecordingStore):
     def _check_free(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> None:
         if self._is_held(connection, run_id, owner, hold):
             raise RunBusyError(
-                f"run {run_id} is running, here or in another process: wait until it has ended, or end it"
+                f"run {run_id} is still running, here or in another process: wait for it to finish, or stop it"
             )
 
     def _shown(self, connection: Connection, row: Row) -> StoredRun:
@@ -424,7 +425,7 @@ class PostgresStore(RecordingStore):
         query = f"SELECT {columns} FROM {{schema}}.jackfield_runs WHERE run_id = :run_id {more}"  # noqa: S608
         rows = self._run(connection, query, run_id=_storable(run_id), **values)
         if not rows:
-            raise RunNotFoundError(f"there is no run {run_id!r}: jackfield runs list shows those that there are")
+            raise RunNotFoundError(f"no run {run_id!r}; to list existing runs, use `jackfield runs list`")
         return rows[0]
 
     def _insert(self, connection: Connection, number: int, place: int, entries: Sequence[str]) -> None:
@@ -484,7 +485,7 @@ class PostgresStore(RecordingStore):
                 self._database.close()  # the other pooled connections are broken as well
             except _UnlockedError:  # nothing was written
                 self._presence.renew()
-        raise LostConnectionError("the lock that shows that this process is there is lost again and again")
+        raise LostConnectionError("the lock that shows that this process is alive keeps getting lost")
 
     def _prepare(self, connection: Connection) -> None:
         """Create the tables if they do not exist.
@@ -504,8 +505,8 @@ class PostgresStore(RecordingStore):
         [[version]] = self._run(connection, "SELECT max(version) FROM {schema}.jackfield_store")
         if version != _VERSION:
             raise StoreError(
-                f"the tables in schema {schema!r} have version {version}, and this jackfield-postgres-store reads "
-                f"version {_VERSION}: {_step_for(version)}, or set another db_schema"
+                f"the tables in schema {schema!r} are version {version}, but this jackfield-postgres-store only reads "
+                f"version {_VERSION}: {_step_for(version)}, or set a different db_schema"
             )
         self._is_prepared = True
 
@@ -520,10 +521,10 @@ class PostgresStore(RecordingStore):
 
 def _step_for(version: object) -> str:
     if not isinstance(version, int):
-        return "the table jackfield_store is empty, so restore it from a copy"
+        return "the table jackfield_store is empty, so restore it from a backup"
     if version > _VERSION:
         return "pip install --upgrade jackfield-postgres-store"
-    return f"use the release that made them (it reads version {version})"
+    return f"use the release that created the tables (one that reads version {version})"
 
 
 def _check_right(held: _Held, current: int, owner: str | None, run_id: str) -> None:
@@ -542,7 +543,7 @@ def _stop(presence: Presence, process: int) -> None:
 
 
 def _lost(run_id: str) -> RunBusyError:
-    return RunBusyError(f"run {run_id} is no longer held here: another process may have resumed it")
+    return RunBusyError(f"run {run_id} is no longer owned by this process: another process may have resumed it")
 
 
 def _storable(text: str) -> str:
