@@ -248,7 +248,7 @@ def test_if_the_reranker_fails_the_order_is_that_of_the_others_and_that_is_said(
     made = make(searchers=[fixed(1, 2)], rerank={"name": "turned", "model": model})
     with failures_noted() as failures:
         assert [hit.chunk.id for hit in search(made)] == ["id1", "id2"]
-    assert failures == ["nothing was reranked, because the reranker failed: no route to the model"]
+    assert failures == ["results were not reranked, because the reranker failed: no route to the model"]
     with pytest.raises(ModelConnectionError, match="first"), failures_noted() as failures:
         search(make(searchers=[fixed(fails="first")], rerank="turned"))
     assert failures == []
@@ -316,10 +316,10 @@ def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> No
         ({"searchers": []}, "searchers"),
         ({"searchers": [{"k1": 1}]}, "needs 'name'"),
         ({"searchers": ["a", {"name": "a"}]}, "'a' is listed twice"),
-        ({"searchers": ["hybrid_search"]}, "'hybrid_search' cannot ask itself"),
-        ({"searchers": [{"name": ADDRESS}]}, "cannot ask itself"),
-        ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot ask itself"),
-        ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "leave 'searcher' out"),
+        ({"searchers": ["hybrid_search"]}, "'hybrid_search' cannot search with itself"),
+        ({"searchers": [{"name": ADDRESS}]}, "cannot search with itself"),
+        ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot search with itself"),
+        ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "remove 'searcher'"),
         ({"searchers": ["a"], "weights": {"b": 1}}, "weights: 'b' ; available: a"),
         ({"searchers": ["a"], "weights": {"a": 0}}, "weights: every searcher has weight 0"),
         ({"searchers": ["a"], "weights": {"a": -1}}, "weights: the weight of 'a'"),
@@ -336,13 +336,13 @@ def test_settings_that_do_not_fit_are_errors_when_it_is_made(make: Make, setting
 def test_it_never_asks_itself_through_another_one(make: Make) -> None:
     circle = {"name": "turned", "searcher": ADDRESS, "searcher_settings": {"searchers": [fixed(1)]}}
     for work in (search, lambda made: asyncio.run(made.prepare(CORPUS))):
-        with pytest.raises(ConfigError, match="is asked by one of its own searchers, which would never end"):
+        with pytest.raises(ConfigError, match="is used by one of its own searchers, which would recurse forever"):
             work(make(searchers=[fixed(2), circle]))
     assert len(search(make(searchers=[fixed(2)]))) == 1, "a search after that is none inside of another"
 
 
 def test_it_is_no_searcher_of_its_own_by_another_name(make: Make) -> None:
-    with pytest.raises(ConfigError, match="'alias' cannot ask itself"):
+    with pytest.raises(ConfigError, match="'alias' cannot search with itself"):
         search(make(searchers=[fixed(1), {"name": "alias", "searchers": [fixed(2)]}]))
 
 

@@ -560,7 +560,7 @@ def test_a_reranker_has_the_last_word_and_if_it_is_away_the_answer_says_so(libra
         server.respond(lambda _: error(500, "away"))
         other = ask(RetrievalTool(settings), library, query=question)
     assert len(other.metadata["hits"]) == 1
-    assert "nothing was reranked, because the reranker failed: " in other.content
+    assert "results were not reranked, because the reranker failed: " in other.content
 
 
 def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[str], tmp_path: Path) -> None:

@@ -42,16 +42,16 @@ class HybridConfig(Config):
 
     searchers: tuple[str | ComponentSettings, ...] = Field(
         min_length=1,
-        description="Names of searchers, or dicts of `name` and settings; there is no default",
+        description="Names of searchers, or dicts of `name` and settings; required",
     )
     weights: dict[str, float] = Field(
         default_factory=dict,
-        description="Weight of each searcher: 1.75 for vector_search and 1 for others; 0 leaves one out",
+        description="Weight of each searcher: 1.75 for vector_search and 1 for others; 0 disables a searcher",
     )
     fusion: Fusion = Field(
-        default="scores", description="How rankings are merged: by standardised scores, or by reciprocal ranks"
+        default="scores", description="Method of merging rankings: by standardised scores, or by reciprocal ranks"
     )
-    k: int = Field(default=60, ge=1, description="Weight of low ranks; the larger, the more they count")
+    k: int = Field(default=60, ge=1, description="Weight of low ranks; the larger the value, the more they count")
     candidates: int = Field(default=200, ge=1, description="Hits of each searcher to fuse")
     rerank: str | ComponentSettings | None = Field(
         default=None,
@@ -70,7 +70,7 @@ class HybridConfig(Config):
         if rerank is not None:
             ((_, settings),) = _check_others(searchers_by_name([rerank])).items()
             if taken := [name for name in ("searcher", "searcher_settings") if name in settings]:
-                raise ValueError(f"leave {taken[0]!r} out: what is reranked is what `searchers` find")
+                raise ValueError(f"remove {taken[0]!r}: the results of `searchers` are reranked")
         return rerank
 
     @model_validator(mode="after")
@@ -162,7 +162,7 @@ class HybridSearcher(Searcher):
             return await reranker.search(query, corpus, limit=limit, where=where)
         except (ModelServiceError, ToolServiceError) as error:
             hits = await self._fused(query, corpus, where)  # which may fail for the same reason
-            note_failure(f"nothing was reranked, because the reranker failed: {error}")
+            note_failure(f"results were not reranked, because the reranker failed: {error}")
             return hits
 
     async def _fused(self, query: str, corpus: Corpus, where: Where | None) -> list[Hit]:
@@ -230,8 +230,8 @@ class _Part:
 def _not_again() -> Iterator[None]:
     if _is_asked.get():
         raise ConfigError(
-            f"{NAME} is asked by one of its own searchers, which would never end: in the settings of that "
-            f"searcher, name another one"
+            f"{NAME} is used by one of its own searchers, which would recurse forever: in the settings of that "
+            f"searcher, specify a different searcher"
         )
     token = _is_asked.set(True)
     try:
@@ -248,7 +248,7 @@ def _check_others(searchers: Mapping[str, T]) -> Mapping[str, T]:
 
 
 def _itself(name: str) -> str:
-    return f"{name!r} cannot ask itself: name other searchers, such as keyword_search"
+    return f"{name!r} cannot search with itself: specify other searchers, such as keyword_search"
 
 
 def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
