@@ -28,10 +28,12 @@ class FrontPageConfig(Config):
     documents: int = Field(
         default=50,
         ge=1,
-        description="With more documents than this, nothing is found",
+        description="With more documents than this, the search returns nothing",
     )
     max_ref_token: int = Field(
-        default=20_000, ge=1, description="The most tokens of documents in one request; rag_cfg passes on its own"
+        default=20_000,
+        ge=1,
+        description="Maximum number of document tokens in one request; rag_cfg passes its own limit",
     )
 
 
