@@ -120,7 +120,7 @@ def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
     header = json.loads(bytes(mapped[:_HEADER_BYTES]))
     try:
         if (header["format"], header["version"], header["bytes"]) != (_MAGIC, _VERSION, len(mapped)):
-            raise ValueError(f"{path} is not an index of version {_VERSION}, or is incomplete")
+            raise ValueError(f"{path} is incomplete, or not a version {_VERSION} index")
         arrays = {
             name: mapped[start : start + count * np.dtype(_TYPES[kind]).itemsize].view(_TYPES[kind])
             for name, kind, start, count in header["arrays"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it loads numpy, which only the first search should do
 class KeywordConfig(Config):
     """Settings for term weights and Chinese word segmentation."""
 
-    k1: float = Field(default=1.5, ge=0, description="Weight of further occurrences of a word; 0: none")
+    k1: float = Field(default=1.5, ge=0, description="Weight of repeated occurrences of a word; 0: ignore them")
     b: float = Field(default=0.75, ge=0, le=1, description="Penalty for long chunks")
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
 
