@@ -134,7 +134,7 @@ def test_a_corpus_that_others_keep_removing_is_brought_back_twice(monkeypatch: p
     monkeypatch.setattr(made, "_rows", lambda ready, *_: None if ready.number <= times else [(1, 2.5, 1, None)])
     corpus = corpus_of(TEXTS)
     if times == 3:
-        with pytest.raises(ToolServiceError, match=r"keep taking its place in the database: set `index`"):
+        with pytest.raises(ToolServiceError, match=r"keep replacing this one in the database: set a different `index`"):
             search(made, "violin", corpus)
         return
     (hit,) = search(made, "violin", corpus)
@@ -425,7 +425,7 @@ def test_a_connection_that_died_while_nobody_used_it_is_replaced(make: Make, eng
 def test_tables_of_a_newer_version_are_left_alone(make: Make, rows: Rows) -> None:
     search(make(search="words"), "tea")
     rows("UPDATE jackfield_facts SET value = '99' WHERE name = 'version'")
-    with pytest.raises(ConfigError, match=rf"version 99, and this jackfield-pgvector-search knows {VERSION}: upgrade"):
+    with pytest.raises(ConfigError, match=rf"version 99, but this .* only supports up to {VERSION}: upgrade"):
         search(make(search="words"), "tea")
 
 
@@ -447,9 +447,11 @@ def test_an_embedder_that_changes_the_length_of_its_vectors_is_an_error_with_a_n
     search(searcher, "tea")
     server.respond(embeddings_of)  # eight numbers
     for one in (searcher, make()):
-        with pytest.raises(ConfigError, match=r"vectors of 8 numbers now, and those in schema '\w+' have 256: give it"):
+        with pytest.raises(
+            ConfigError, match=r"vectors of dimension 8, but those in schema '\w+' have dimension 256: restore"
+        ):
             search(one, "tea")
-    with pytest.raises(ConfigError, match="8 numbers now"):
+    with pytest.raises(ConfigError, match="now generates vectors of dimension 8"):
         search(make(), "tea", corpus_of(["something new"]))
 
 

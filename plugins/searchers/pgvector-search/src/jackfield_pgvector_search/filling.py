@@ -221,7 +221,9 @@ class _Fill:
                     self._place(start, pieces)
             if lacks_nothing:
                 return
-        raise ToolServiceError("other processes remove what is being written to the database: try again")
+        raise ToolServiceError(
+            "other processes are deleting the data while it is being written to the database: try again"
+        )
 
     def _lacking(self, pieces: Sequence[_Piece]) -> _Lacking:
         by_key = {piece.key: piece for piece in pieces}

@@ -48,7 +48,7 @@ class PgvectorConfig(Config):
     db_schema: str = Field(
         default="jackfield",
         pattern=r"^[a-z_][a-z0-9_]{0,62}$",
-        description="The schema of the tables; it is made if it is missing",
+        description="Schema of the tables; created if missing",
     )
     index: str | None = Field(
         default=None, min_length=1, description="Name of the document group; unset: the name of the index on disk"
@@ -57,24 +57,28 @@ class PgvectorConfig(Config):
         default=None, description="Ranking method; unset: hybrid with an embedding_model, words without"
     )
     embedding_model: str | None = Field(
-        default=None, description="The embedder and its model, openai:text-embedding-3-small"
+        default=None, description="The embedder and its model, such as openai:text-embedding-3-small"
     )
     embedder_settings: dict[str, Any] = Field(
-        default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
+        default_factory=dict, description="Additional settings of the embedder: base_url, dimension, batch_size …"
     )
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
-    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit by vectors")
-    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
-    approximate_from: int | None = Field(
-        default=50_000, ge=1, description="Number of chunks from which vectors get an HNSW index; null for never"
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="Minimum cosine similarity of a vector hit")
+    max_chars: int = Field(
+        default=8000, ge=1, description="Maximum number of characters of each text to embed, from its start"
     )
-    connections: int = Field(default=8, ge=1, description="The most connections at the same time")
-    timeout_s: float = Field(default=30.0, gt=0, description="The longest silence of the server during a search")
+    approximate_from: int | None = Field(
+        default=50_000, ge=1, description="Minimum number of chunks for an HNSW index; null: no index"
+    )
+    connections: int = Field(default=8, ge=1, description="Maximum number of concurrent connections")
+    timeout_s: float = Field(
+        default=30.0, gt=0, description="Maximum time without data from the server during a search"
+    )
 
     @model_validator(mode="after")
     def _vectors_need_an_embedder(self) -> PgvectorConfig:
         if self.search in ("hybrid", "vectors") and not self.embedding_model:
-            raise ValueError(f"search {self.search!r} needs embedding_model, as openai:text-embedding-3-small")
+            raise ValueError(f"search {self.search!r} needs embedding_model, such as openai:text-embedding-3-small")
         return self
 
     @property
@@ -169,7 +173,9 @@ class PgvectorSearcher(Searcher):
             with self._lock:
                 if self._corpora is corpora:
                     self._corpora = IndexCache()
-        raise ToolServiceError("other corpora of this index keep taking its place in the database: set `index`")
+        raise ToolServiceError(
+            "other corpora with the same index name keep replacing this one in the database: set a different `index`"
+        )
 
     def _rows(
         self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int, selected: Sequence[int] | None
@@ -290,7 +296,7 @@ class PgvectorSearcher(Searcher):
                 if not dsn:
                     raise ConfigError(
                         f"pgvector_search needs a database: set the environment variable {SECRET} to "
-                        f"postgresql://USER:PASSWORD@HOST/DATABASE, or write it under [secrets] in {config_path()}"
+                        f"postgresql://USER:PASSWORD@HOST/DATABASE, or set it under [secrets] in {config_path()}"
                     )
                 self._opened = Database(
                     dsn,

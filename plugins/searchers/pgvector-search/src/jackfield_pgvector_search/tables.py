@@ -72,8 +72,8 @@ def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _ST
             )
     if version > len(steps):
         raise ConfigError(
-            f"the tables in schema {schema!r} have version {version}, and this jackfield-pgvector-search knows "
-            f"{len(steps)}: upgrade it, or set another db_schema"
+            f"the tables in schema {schema!r} are version {version}, but this jackfield-pgvector-search only supports "
+            f"up to {len(steps)}: upgrade jackfield-pgvector-search, or set a different db_schema"
         )
 
 
@@ -149,8 +149,9 @@ def index_vectors(connection: Connection, schema: str, side: Side, *, least: int
 def wrong_dimension(schema: str, space: str, *, kept: int | None, now: int) -> ConfigError:
     """Return the error for an embedder whose vector dimension has changed."""
     return ConfigError(
-        f"the embedder ({space}) makes vectors of {now} numbers now, and those in schema {schema!r} have {kept}: "
-        f"give it its old model or dimension back, or set another db_schema, for which everything is embedded again"
+        f"the embedder ({space}) now generates vectors of dimension {now}, but those in schema "
+        f"{schema!r} have dimension {kept}: "
+        f"restore the previous model or dimension, or set a different db_schema to embed everything again"
     )
 
 
