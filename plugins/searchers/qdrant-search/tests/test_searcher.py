@@ -241,7 +241,9 @@ def test_a_server_that_goes_away_in_mid_build_is_an_error_and_the_next_build_goe
     monkeypatch.setattr(searcher_module, "_AT_ONCE", 2)
     corpus = corpus_of([f"word{number}" for number in range(8)])
     qdrant.fail = lambda method, path: [] if len(qdrant.upserts()) == 3 else None
-    with pytest.raises(ToolServiceError, match=r"Qdrant at http://127.0.0.1:\d+ cannot be used .*check that it runs"):
+    with pytest.raises(
+        ToolServiceError, match=r"Qdrant at http://127.0.0.1:\d+ cannot be used .*check that Qdrant is running"
+    ):
         search(make(url=qdrant.url), "word1", corpus)
     assert qdrant.points() == 4
     qdrant.fail = lambda method, path: None
@@ -269,7 +271,7 @@ def test_nobody_at_the_address_is_an_error_that_says_so(make: Make) -> None:
 def test_a_refused_key_is_an_error_without_the_key(make: Make, qdrant: Any) -> None:
     qdrant.fail = lambda method, path: status(401, f"the key {KEY} is unknown")
     error = raised(make(url=qdrant.url, api_key=KEY))
-    assert "refused the API key (status 401): set QDRANT_API_KEY" in str(error)
+    assert "rejected the API key (status 401): set QDRANT_API_KEY" in str(error)
     assert error.code == "401"
     assert qdrant.keys == [KEY]
 
@@ -309,7 +311,7 @@ def test_an_answer_that_drips_has_an_end(make: Make, qdrant: Any) -> None:
         error = raised(make(url=qdrant.url, timeout_s=0.5))
     finally:
         ended.set()
-    assert "did not answer within 0.5 s: try again, or raise timeout_s" in str(error)
+    assert "did not respond within 0.5 s: try again, or increase timeout_s" in str(error)
 
 
 # --- keys and settings ---

@@ -43,11 +43,11 @@ class QdrantConfig(Config):
     """Settings for the server, the collection and the embedder."""
 
     url: ServerAddress = Field(
-        default="http://localhost:6333", description="The address of the server; without a port, 6333 is added"
+        default="http://localhost:6333", description="URL of the server; without a port, 6333 is used"
     )
     api_key: SecretStr | None = Field(default=None, repr=False, description="Better set as QDRANT_API_KEY")
     local_path: PathText | None = Field(
-        default=None, min_length=1, description="A folder, or :memory:, for Qdrant's local mode in place of a server"
+        default=None, min_length=1, description="A folder, or :memory:, for Qdrant's local mode instead of a server"
     )
     collection: str = Field(
         default="jackfield",
@@ -58,13 +58,15 @@ class QdrantConfig(Config):
         default=None, min_length=1, description="Name of the document group; unset: the name of the index on disk"
     )
     embedding_model: str = Field(
-        min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
+        min_length=1, description="The embedder and its model, such as openai:text-embedding-3-small; required"
     )
     embedder_settings: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Further settings of the embedder: base_url, dimension …"
+        default_factory=dict, repr=False, description="Additional settings of the embedder: base_url, dimension …"
     )
-    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
-    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="Minimum cosine similarity of a hit")
+    max_chars: int = Field(
+        default=8000, ge=1, description="Maximum number of characters of each text to embed, from its start"
+    )
     timeout_s: float = Field(default=60.0, gt=0, description="Time limit of one request to the server")
 
 
@@ -223,8 +225,9 @@ class QdrantSearcher(Searcher):
                 self._collection.finish(key, index, keep=_KEPT_ON_DISK if on_disk else _KEPT)
                 return key
         raise ToolServiceError(
-            f"the points in Qdrant's collection {self._collection_name} are changed by others all the time: try again, "
-            f"or set another `collection`"
+            f"the points in Qdrant's collection {self._collection_name} are constantly being changed by "
+            "other processes: try again, "
+            f"or set a different `collection`"
         )
 
     def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk], on_progress: OnProgress | None) -> None:

@@ -200,7 +200,7 @@ class Collection:
         # `from None`, because the server's answer and the request may contain the key.
         except TimeoutError:
             raise self._error(
-                f"did not answer within {self._address.timeout_s:g} s: try again, or raise timeout_s"
+                f"did not respond within {self._address.timeout_s:g} s: try again, or increase timeout_s"
             ) from None
         except UnexpectedResponse as error:
             raise self._refused(error) from None
@@ -208,15 +208,15 @@ class Collection:
             cause = error.source if isinstance(error, ResponseHandlingException) else error
             said = quote_text(str(cause) or type(cause).__name__, self._secrets, _MOST_SHOWN)
             raise self._error(
-                f"cannot be used ({said}): check that it runs and that url is right, then try again"
+                f"cannot be used ({said}): check that Qdrant is running and that url is correct, then try again"
             ) from None
 
     def _refused(self, error: UnexpectedResponse) -> ToolServiceError:
         if error.status_code in _REFUSED:
-            step = self._address.withheld or "set QDRANT_API_KEY, or api_key beside url, to a key that it knows"
-            return self._error(f"refused the API key (status {error.status_code}): {step}", error.status_code)
+            step = self._address.withheld or "set QDRANT_API_KEY, or api_key next to url, to a valid key"
+            return self._error(f"rejected the API key (status {error.status_code}): {step}", error.status_code)
         said = quote_text(error.content.decode("utf-8", "replace"), self._secrets, _MOST_SHOWN)
-        return self._error(f"answered with status {error.status_code}: {said}", error.status_code)
+        return self._error(f"returned status {error.status_code}: {said}", error.status_code)
 
     def _error(self, what: str, status: int | None = None) -> ToolServiceError:
         where = self._address.url or f"in {self._address.local_path}"
