@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_its_name(
     on_disk: OnDisk, found: Found, tmp_path: Path
 ) -> None:
     (tmp_path / "shelf").write_text("a file")
-    with pytest.raises(ConfigError, match=r"no index can be kept in .*shelf"):
+    with pytest.raises(ConfigError, match=r"cannot store an index in .*shelf"):
         found(on_disk(tmp_path / "shelf", "high tide"), "tide")
 
 
@@ -194,7 +194,7 @@ def test_a_disk_that_fails_is_an_error_and_what_was_there_stays(
 
     with monkeypatch.context() as patch:
         patch.setattr("jackfield_tantivy_search.kept.add", full)
-        with pytest.raises(ConfigError, match=r"tantivy_search: no index can be kept in .*No space left"):
+        with pytest.raises(ConfigError, match=r"tantivy_search: cannot store an index in .*No space left"):
             found(new, "tide")
     assert found(unread(old, 0), "tide") == ["high tide"]
     assert found(new, "tide") == ["high tide", "low tide"]

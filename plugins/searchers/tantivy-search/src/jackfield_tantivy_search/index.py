@@ -265,7 +265,7 @@ def state_of(index: tantivy.Index) -> State:
     searcher = index.searcher()
     hits = searcher.search(tantivy.Query.term_query(_SCHEMA, "key", _STATE), 1).hits
     if not hits:
-        raise ValueError("the index does not say what it holds")
+        raise ValueError("the index lacks a description of its content")
     return State(**json.loads(str(searcher.doc(hits[0][1]).get_first("state"))))
 
 

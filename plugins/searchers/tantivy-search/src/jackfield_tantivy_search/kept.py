@@ -159,7 +159,7 @@ class KeptIndex:
     def _read_places(self, content: str) -> Places:
         table = np.load(self._places_path(content), mmap_mode="r", allow_pickle=False)
         if table.ndim != 2 or len(table) != 2 or table.dtype != np.int64:
-            raise ValueError("it is not a file of places")
+            raise ValueError("not a positions file")
         return Places(table)
 
     def _write_places(self, content: str, places: Places) -> None:

@@ -127,7 +127,7 @@ class TantivySearcher(Searcher):
                 self._indexes = IndexCache()
                 return self._indexes.get(corpus, follow).search(texts, limit, selected)
         except (OSError, sqlite3.Error, UnusableFileError, BusyFileError, DamagedIndexError) as error:
-            raise ConfigError(f"{self.name}: no index can be kept in {folder}: {error}") from error
+            raise ConfigError(f"{self.name}: cannot store an index in {folder}: {error}") from error
 
     def _kept_in(self, folder: Path) -> KeptIndex:
         from jackfield_tantivy_search.kept import KeptIndex
