@@ -136,7 +136,8 @@ def test_without_usearch_it_is_exact_and_one_line_says_what_to_install(
     with caplog.at_level(logging.WARNING):
         without = Index(rows, range(600), approximate_from=600)
     assert [record.getMessage() for record in caplog.records] == [
-        "each search compares 600 vectors: pip install 'jackfield-vector-search[approximate]' makes that faster"
+        "each search compares 600 vectors: to make searches faster, run: pip install "
+        "'jackfield-vector-search[approximate]'"
     ]
     exact = Index(rows, range(600)).search(query, 10)
     assert without.search(query, 10) == exact
@@ -200,7 +201,7 @@ def test_sizes_below_zero_are_refused_even_if_they_add_up(tmp_path: Path) -> Non
     header = np.frombuffer(content, dtype=index_module._HEADER, count=1)
     header["graph"] = -8  # as long as the number of the one row
     path.write_bytes(content[:-8])
-    with pytest.raises(ValueError, match="is not an index of this version, or is incomplete"):
+    with pytest.raises(ValueError, match="is incomplete, or not an index of this version"):
         Index.from_file(path)
 
 

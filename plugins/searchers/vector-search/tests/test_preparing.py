@@ -136,7 +136,9 @@ def test_vectors_of_another_length_than_those_that_are_kept_say_what_to_do(tmp_p
     asyncio.run(searcher_of(Flaky(), path).prepare(corpus_of(TEXTS)))
     other = Flaky(["longer"])
     other.asked.append("another process asked before")
-    with pytest.raises(ConfigError, match=r"makes vectors of 4 numbers, and .*vectors\.db has some of 3.* delete this"):
+    with pytest.raises(
+        ConfigError, match=r"vectors of dimension 4, but .*vectors\.db contains .* dimension 3: .* delete this"
+    ):
         asyncio.run(searcher_of(other, path).prepare(corpus_of([*TEXTS, "new"])))
     assert len(_hits(searcher_of(Flaky(), path))) == len(TEXTS)
 
@@ -159,7 +161,7 @@ def test_a_chunk_without_text_needs_no_vector_and_matches_nothing() -> None:
 
 def test_vectors_of_two_lengths_without_any_from_before_are_the_embedders_fault(tmp_path: Path) -> None:
     for path in (None, tmp_path / "vectors.db"):
-        with pytest.raises(ModelResponseError, match="vectors of 4 numbers came, and before them some of 3"):
+        with pytest.raises(ModelResponseError, match="expected vectors of dimension 3, got 4"):
             asyncio.run(searcher_of(Flaky(["", "longer"]), path).prepare(corpus_of(TEXTS)))
 
 

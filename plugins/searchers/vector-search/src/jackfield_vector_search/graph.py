@@ -39,7 +39,8 @@ class Graph:
         """Build a graph of unit vectors, or log a warning and return None if usearch is not installed."""
         if not can_be_made():
             _log.warning(
-                "each search compares %s vectors: pip install 'jackfield-vector-search[approximate]' makes that faster",
+                "each search compares %s vectors: to make searches faster, run: pip install "
+                "'jackfield-vector-search[approximate]'",
                 f"{len(rows):,}",
             )
             return None
@@ -67,7 +68,7 @@ class Graph:
         except RuntimeError as error:
             raise ValueError(str(error)) from error
         if index is None:
-            raise ValueError("it is not a graph")
+            raise ValueError("not a graph")
         return cls(index)
 
     def to_bytes(self) -> bytes:

@@ -47,12 +47,12 @@ class Index:
         """
         mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
         if len(mapped) < _HEADER.itemsize:
-            raise ValueError(f"{path} is cut short")
+            raise ValueError(f"{path} is truncated")
         header = mapped[: _HEADER.itemsize].view(_HEADER)[0]
         rows, columns = int(header["rows"]), int(header["columns"])
         ends = np.cumsum([_HEADER.itemsize, 8 * rows, 4 * rows * columns, int(header["graph"])]).tolist()
         if header["magic"] != _MAGIC or min(rows, columns, int(header["graph"])) < 0 or ends[-1] != len(mapped):
-            raise ValueError(f"{path} is not an index of this version, or is incomplete")
+            raise ValueError(f"{path} is incomplete, or not an index of this version")
         index = cls.__new__(cls)
         index._numbers = mapped[ends[0] : ends[1]].view(np.int64)
         index._rows = mapped[ends[1] : ends[2]].view(np.float32).reshape(rows, columns)

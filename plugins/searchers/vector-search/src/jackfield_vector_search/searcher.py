@@ -39,21 +39,23 @@ class VectorConfig(Config):
     """Settings for the embedder and the storage of vectors."""
 
     embedding_model: str = Field(
-        min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
+        min_length=1, description="The embedder and its model, such as openai:text-embedding-3-small; required"
     )
     embedder_settings: dict[str, Any] = Field(
-        default_factory=dict, description="Further settings of the embedder: base_url, dimension, batch_size …"
+        default_factory=dict, description="Additional settings of the embedder: base_url, dimension, batch_size …"
     )
     index_path: PathText | None = Field(
-        default=None, description="A file that keeps vectors between runs; without it, only an index on disk keeps them"
+        default=None, description="File that stores vectors between runs; if unset, only an index on disk stores them"
     )
-    min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
+    min_score: float | None = Field(default=None, ge=-1, le=1, description="Minimum cosine similarity of a hit")
     approximate_from: int | None = Field(
         default=200_000,
         ge=1,
-        description="Number of chunks from which a search compares only candidates, with usearch; null for never",
+        description="Minimum number of chunks for approximate search (with usearch); null: always exact",
     )
-    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
+    max_chars: int = Field(
+        default=8000, ge=1, description="Maximum number of characters of each text to embed, from its start"
+    )
 
 
 class VectorSearcher(Searcher):
@@ -130,7 +132,8 @@ class VectorSearcher(Searcher):
         vector = self._embedded([question], "query")[0]
         if index.dimension not in (None, len(vector)):
             raise self._wrong(
-                f"the vector of the query has {len(vector)} numbers, and those of the chunks have {index.dimension}"
+                f"the query's vector has dimension {len(vector)}, but the chunks' vectors have dimension "
+                f"{index.dimension}"
             )
         found = index.search(vector, limit, selected)
         least = self.config.min_score
@@ -200,11 +203,13 @@ class VectorSearcher(Searcher):
 
     def _another_length(self, now: int, before: int | None, store: VectorStore | None) -> JackfieldError:
         if store is None:
-            return self._wrong(f"vectors of {now} numbers came, and before them some of {before}")
+            return self._wrong(f"expected vectors of dimension {before}, got {now}")
         name = self.config.embedding_model
         return ConfigError(
-            f"{name} makes vectors of {now} numbers, and {store.path} has some of {before} that it made before: use "
-            f"the settings of before, name another file as index_path, or delete this one, so that all are made again"
+            f"{name} generates vectors of dimension {now}, but {store.path} contains earlier ones of "
+            f"dimension {before}: "
+            f"restore the previous settings, set index_path to a different file, or delete this file to "
+            f"recompute all vectors"
         )
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Matrix:

@@ -91,12 +91,12 @@ class VectorStore:
                 return work(connection)
         except UnusableFileError as error:
             raise ConfigError(
-                f"index_path {str(self.path)!r} cannot be used: {error}; name another file, or move this one away"
+                f"index_path {str(self.path)!r} cannot be used: {error}; use a different file, or move this file away"
             ) from error
         except (sqlite3.Error, OSError, BusyFileError) as error:
             if not is_busy(error):
                 raise ConfigError(f"index_path {str(self.path)!r} cannot be used: {error}") from error
-            _log.warning("%s is busy: the vectors in it are not used this time", self.path)
+            _log.warning("%s is locked by another process: its vectors are not used this time", self.path)
             return otherwise
 
 
