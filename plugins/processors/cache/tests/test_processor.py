@@ -272,7 +272,7 @@ def test_what_was_said_is_in_no_repr_and_no_log(
         connection.execute("UPDATE answers SET events = ?", (b'[["media",{"eve@example.com":1}]]',))
     connection.close()
     ask(cache, question("bob@example.com"), Inner(WHOLE))
-    assert "cannot be read" in caplog.text
+    assert "cannot read an answer from the cache" in caplog.text
     assert "@example.com" not in caplog.text + repr(cache)
 
 
