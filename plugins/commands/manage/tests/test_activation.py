@@ -89,7 +89,7 @@ def test_a_component_of_the_default_chain_that_is_not_proven_says_so(site: FakeS
     site.add("theirs", {"processor.other": "theirs"})
     host = PluginHost(Settings(enabled=("processor.theirs/other",)), paths=[str(site.folder)])
     found = activation_of(row_of(host, "jackfield-truncation/truncation"), host)
-    assert found.reason == "would act by default, but has no RECORD, so nothing proves who it belongs to"
+    assert found.reason == "would act by default, but has no RECORD, so its owner cannot be verified"
     assert not found.is_active
 
 

@@ -92,7 +92,7 @@ def test_a_damaged_file_is_an_error_that_names_it(home: Path, content: str) -> N
     home.mkdir()
     (home / "keys.json").write_text(content)
     (home / "keys.json").chmod(0o600)
-    with pytest.raises(ConfigError, match=r"keys\.json is damaged"):
+    with pytest.raises(ConfigError, match=r"keys\.json is corrupted"):
         load_settings().secret("ACME_API_KEY")
 
 
@@ -315,7 +315,7 @@ def test_a_key_stays_listed_if_the_keyring_cannot_remove_it(home: Path, monkeypa
     stored, ring = StoredKeys(home / "keys.json"), use_keyring(monkeypatch, 5)
     stored.set("ACME_API_KEY", KEY)
     monkeypatch.setattr(ring, "delete_password", fail)
-    with pytest.raises(ConfigError, match="does not work here") as caught:
+    with pytest.raises(ConfigError, match="is not available here") as caught:
         stored.remove("ACME_API_KEY")
     assert stored.places() == {"ACME_API_KEY": "keyring"}
     assert "ACME" in str(caught.value)

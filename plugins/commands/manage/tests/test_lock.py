@@ -249,7 +249,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontent = "sha256:12"\n',
             "'content' must be 'sha256:' and 64",
         ),
-        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, got 1"),
+        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, not 1"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\noffers = ["x"]\n',
             "'offers' has 'x' as item 1, which is not kind.name",

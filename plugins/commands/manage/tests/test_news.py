@@ -280,7 +280,7 @@ def test_a_warning_that_holds_for_all_components_is_told_once(site: Any, memory:
     assert remarks_on(newcomer, host) == []
     (site.metadata("acme") / "RECORD").unlink()
     host = site.host()
-    warning = "has no RECORD, so nothing proves who it belongs to"
+    warning = "has no RECORD, so its owner cannot be verified"
     assert remarks_on(newcomer, host) == [warning]
     assert describe(newcomer, host)[1::2] == [f"  Warning: it {warning}"] * 2
     assert summarise(newcomer, host) == f"store.store, tool.tool; warning: it {warning}"

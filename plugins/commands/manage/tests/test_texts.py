@@ -305,7 +305,7 @@ def test_a_lock_is_read() -> None:
         ('name = "acme"', "", "plugin 1: 'name' is missing"),
         ('name = "acme"', 'name = "jackfield"', "'name' is the core, which has its own entry"),
         ('version = "1.0"', "version = 1.0", "plugin 1 ('acme'): 'version' must be a version, not 1.0"),
-        ('version = "1.0"', 'version = "1.0"\neditable = 1', "'editable' must be true or false, got 1"),
+        ('version = "1.0"', 'version = "1.0"\neditable = 1', "'editable' must be true or false, not 1"),
         ('version = "1.0"', 'version = "1.0"\ncontent = "md5:1"', "'content' must be 'sha256:' and 64 hexadecimal"),
         (
             'version = "1.0"',

@@ -284,9 +284,9 @@ def test_an_agent_shows_its_model_the_part(tmp_path: Path) -> None:
         ("http://169.254.169.254/latest/x.png", "private network"),
         ("http://public.example@127.0.0.1/x.png", "user name or a password"),
         ("https://127.0.0.1\\@public.example/x.png", "cannot be fetched"),
-        ("file:///etc/passwd", "should be an image"),
-        ("gopher://x.example/x.png", "cannot be read"),
-        ("/no/such.png", "cannot be read"),
+        ("file:///etc/passwd", "expected an image"),
+        ("gopher://x.example/x.png", "cannot read"),
+        ("/no/such.png", "cannot read"),
     ],
 )
 def test_what_cannot_be_reached_is_named(image: str, said: str) -> None:
