@@ -64,10 +64,10 @@ def with_entities(data: bytes, secret: Path) -> bytes:
 
 # The bytes of a file that cannot be read, and the reason that is given.
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "encrypted.pdf": (lambda: pdf(password="open sesame"), "is encrypted: a password is needed"),
+    "encrypted.pdf": (lambda: pdf(password="open sesame"), "is encrypted: a password is required"),
     "encrypted.docx": (lambda: ENCRYPTED_OFFICE, "is encrypted: save it without a password"),
     "encrypted.xlsx": (lambda: ENCRYPTED_OFFICE, "is encrypted: save it without a password"),
-    "cut.pdf": (lambda: pdf()[:600], "incomplete|damaged"),
+    "cut.pdf": (lambda: pdf()[:600], "truncated|corrupted"),
     "cut.docx": (lambda: word()[:-400], "is damaged or cut off"),
     "really a pdf.docx": (pdf, "its extension may be wrong"),
     "really a pdf.txt": (pdf, "is a PDF file, not text: rename it to .pdf"),

@@ -269,7 +269,7 @@ def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_pat
     events = ask(model, files=[str(path)], rag_cfg={"parsers": {"pdf": {"password": "sesame"}}})
     assert "A panel has 48 sockets." in system_of(model)
     assert "sesame" not in f"{events} {model.requests}"
-    with pytest.raises(DocParserError, match="a password is needed"):
+    with pytest.raises(DocParserError, match="a password is required"):
         ask(ScriptedModel([answer("?")]), files=[str(path)])
     with pytest.raises(ConfigError, match="rag_cfg: parsers: pdf: unknown setting 'pasword'; did you mean 'password'"):
         ask(ScriptedModel([answer("?")]), files=[str(path)], rag_cfg={"parsers": {"pdf": {"pasword": "sesame"}}})

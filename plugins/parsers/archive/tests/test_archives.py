@@ -208,7 +208,7 @@ def test_a_name_in_utf8_without_its_flag_is_read() -> None:
 
 def test_hidden_files_are_counted_and_not_read() -> None:
     document = ZipParser().parse(zipped({"a.txt": b"a", ".git/b": b"b", "__MACOSX/c": b"c"}), source="x.zip")
-    assert texts(document) == ["- a.txt (1 bytes)\n- and 2 hidden files, which are not read"]
+    assert texts(document) == ["- a.txt (1 bytes)\n- and 2 hidden files (not read)"]
     assert [part.name for part in document.parts] == ["a.txt"]
 
 
@@ -224,7 +224,7 @@ def test_a_compressed_file_is_unpacked_up_to_a_size_and_a_ratio(
         if is_read:
             assert len(TarParser().parse(data, source="x.gz").parts[0].data) == 5000
         else:
-            with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: unpacked it has more than 0 MiB"):
+            with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: its unpacked size exceeds 0 MiB"):
                 TarParser().parse(data, source="x.gz")
 
 
@@ -233,7 +233,7 @@ def test_an_archive_holds_up_to_so_many_files(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tars, "MAX_ENTRIES", 3)
     assert len(TarParser().parse(data, source="x.tar").parts) == 3
     monkeypatch.setattr(tars, "MAX_ENTRIES", 2)
-    with pytest.raises(DocParserError, match="it holds more than 2 files"):
+    with pytest.raises(DocParserError, match="it contains more than 2 files"):
         TarParser().parse(data, source="x.tar")
 
 
@@ -241,10 +241,10 @@ def test_an_archive_holds_up_to_so_many_files(monkeypatch: pytest.MonkeyPatch) -
     ("parser", "data", "reason"),
     [
         (ZipParser, b"text", "is not"),
-        (ZipParser, zipped({}), "is empty"),
+        (ZipParser, zipped({}), "contains no files"),
         (TarParser, b"", "is empty"),
-        (TarParser, b"text", "is damaged, or not a tar archive"),
-        (TarParser, gzip.compress(b"text")[:-4], "is damaged or cut off"),
+        (TarParser, b"text", "is corrupted or not a tar archive"),
+        (TarParser, gzip.compress(b"text")[:-4], "is corrupted or truncated"),
     ],
 )
 def test_an_error_names_the_file_and_the_reason(

@@ -38,11 +38,11 @@ def test_files_that_programs_make_for_themselves_are_hidden(name: str, is_hidden
     document = document_of([Member("seen.txt", 1, b"a"), Member(name, 1, b"b")], source="x.zip")
     assert len(document.parts) == (1 if is_hidden else 2)
     assert document.metadata == {"files": len(document.parts)}
-    assert ("- and 1 hidden files, which are not read" in lines(document)) == is_hidden
+    assert ("- and 1 hidden files (not read)" in lines(document)) == is_hidden
 
 
 def test_an_archive_of_hidden_files_is_empty() -> None:
-    with pytest.raises(DocParserError, match=r"^x\.zip is empty: there is no file in it, or only hidden ones"):
+    with pytest.raises(DocParserError, match=r"^x\.zip contains no files, or only hidden files"):
         document_of([Member(".a", 1, b"a")], source="x.zip")
 
 
@@ -54,8 +54,8 @@ def test_members_are_listed_in_their_order_with_their_sizes_and_states() -> None
     ]  # fmt: skip
     document = document_of(given, source="x.zip")
     assert lines(document) == [
-        "- b.txt (1,234,567 bytes)", "- a.txt (0 bytes)", "- c.txt (7 bytes, not read: it is damaged)",
-        "- d (1 bytes, not read: why)", f"- {'x' * 200} (2 bytes, not read: it is damaged)", f"- {'y' * 200} (2 bytes)",
+        "- b.txt (1,234,567 bytes)", "- a.txt (0 bytes)", "- c.txt (7 bytes, not read: corrupted)",
+        "- d (1 bytes, not read: why)", f"- {'x' * 200} (2 bytes, not read: corrupted)", f"- {'y' * 200} (2 bytes)",
         "- compressed file (3 bytes)",
     ]  # fmt: skip
     assert [(part.name, part.data) for part in document.parts] == [
@@ -162,7 +162,7 @@ def test_several_compressed_pieces_are_one_file_and_a_damaged_one_is_refused(
 
 def test_a_file_that_is_not_an_archive_and_not_compressed_is_damaged() -> None:
     for data in (b"x" * 600, b"text"):
-        with pytest.raises(DocParserError, match=r"^x\.tar is damaged, or not a tar archive"):
+        with pytest.raises(DocParserError, match=r"^x\.tar is corrupted or not a tar archive"):
             TarParser().parse(data, source="x.tar")
 
 
@@ -196,7 +196,7 @@ def test_the_limits_are_those_that_the_readme_states() -> None:
     assert (members.MAX_UNPACKED, members.MAX_RATIO, members.MAX_ENTRIES) == (200 * 2**20, 200, 10_000)
     # What compresses a thousandfold is read up to 16 MiB.
     assert len(TarParser().parse(gzip.compress(bytes(16 * 2**20)), source="x.gz").parts[0].data) == 16 * 2**20
-    with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: unpacked it has more than 16 MiB"):
+    with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: its unpacked size exceeds 16 MiB"):
         TarParser().parse(gzip.compress(bytes(16 * 2**20 + 1)), source="x.gz")
 
 

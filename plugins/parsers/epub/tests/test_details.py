@@ -115,12 +115,12 @@ def test_the_facts_about_a_book_are_joined_and_the_first_title_counts(book: Any)
 
 
 def test_a_book_without_text_and_one_with_damaged_chapters_are_refused(book: Any) -> None:
-    with pytest.raises(DocParserError, match=r"^x\.epub has no text: it may hold pictures only"):
+    with pytest.raises(DocParserError, match=r"^x\.epub contains no text: it may contain only images"):
         read(book({"a.xhtml": "<img/>"}))
-    with pytest.raises(DocParserError, match=r"^x\.epub has no text: it may hold pictures only"):
+    with pytest.raises(DocParserError, match=r"^x\.epub contains no text: it may contain only images"):
         read(book({}))
     manifest = "".join(item(name, "text/html") for name in ("gone.x", "lost.x"))
-    with pytest.raises(DocParserError, match=r"^x\.epub is damaged: none of its 3 chapters can be read"):
+    with pytest.raises(DocParserError, match=r"^x\.epub is corrupted: none of its 3 chapters can be read"):
         read(book({"a.xhtml": "<img/>"}, manifest=manifest))
     document = read(book(manifest=manifest))
     assert document.metadata["unread"] == ["the chapter OEBPS/gone.x", "the chapter OEBPS/lost.x"]

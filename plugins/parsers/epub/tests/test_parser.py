@@ -100,7 +100,7 @@ def test_a_name_in_the_book_leads_to_no_file_outside_of_it(book: Any, tmp_path: 
     [
         (lambda data: data[:-40], "is damaged or cut off"),
         (lambda data: data.replace(b"META-INF/container.xml", b"META-INF/containes.xml"), "is not an e-book"),
-        (lambda data: data.replace(b"OEBPS/one.xhtml", b"OEBPS/two.xhtml"), "is damaged: none of its 1 chapters"),
+        (lambda data: data.replace(b"OEBPS/one.xhtml", b"OEBPS/two.xhtml"), "is corrupted: none of its 1 chapters"),
         (lambda data: data.replace(b"OEBPS/book.opf", b"OEBPS/bock.opf"), "is damaged: 'OEBPS/book.opf' is missing"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_book_with_copy_protection_is_refused_and_one_with_hidden_fonts_is_rea
         entry = f'<enc:CipherReference xmlns:enc="http://www.w3.org/2001/04/xmlenc#" URI="{path}"/>'
         return bytes(book(**{"META-INF/encryption.xml": f"<encryption>{entry}</encryption>"}))
 
-    with pytest.raises(DocParserError, match=r"^x\.epub is encrypted: books with copy protection"):
+    with pytest.raises(DocParserError, match=r"^x\.epub is encrypted: copy-protected books"):
         blocks(locked("OEBPS/one.xhtml"))
     assert blocks(locked("OEBPS/font.otf"))
 
@@ -130,5 +130,5 @@ def test_a_container_without_a_book_is_damaged() -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as book:
         book.writestr("META-INF/container.xml", "<container><rootfiles><rootfile/></rootfiles></container>")
-    with pytest.raises(DocParserError, match=r"x\.epub is damaged: it does not say where its book is"):
+    with pytest.raises(DocParserError, match=r"x\.epub is corrupted: the location of the book's content is missing"):
         EpubParser().parse(data.getvalue(), source="x.epub")

@@ -57,7 +57,7 @@ def test_one_typical_header_makes_a_mail(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"), [(b" \n\t", "is empty"), (b"Content-Type: text/plain\n\na", "is not a mail")]
+    ("data", "reason"), [(b" \n\t", "is empty"), (b"Content-Type: text/plain\n\na", "is not an email")]
 )
 def test_what_is_not_a_mail_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.eml {reason}"):
@@ -305,7 +305,7 @@ def test_streams_may_be_read_up_to_four_times_the_length_of_the_file_and_one_meb
     spare = _Spare(10)
     spare.spend(4)
     spare.spend(6)
-    with pytest.raises(ValueError, match="its streams share their content"):
+    with pytest.raises(ValueError, match="its streams overlap"):
         spare.spend(1)
 
 

@@ -157,7 +157,7 @@ def test_a_report_says_what_was_not_delivered() -> None:
     assert texts(parse(data.encode()))[1:] == ["Sorry.", "Final-Recipient: a@b\nStatus: 5.1.1"]
 
 
-@pytest.mark.parametrize(("data", "reason"), [(b"", "is empty"), (b"a: b\n\ntext", "is not a mail")])
+@pytest.mark.parametrize(("data", "reason"), [(b"", "is empty"), (b"a: b\n\ntext", "is not an email")])
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.eml {reason}"):
         parse(data)

@@ -128,7 +128,7 @@ def test_other_data_is_not_compressed_rtf(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"", "is empty"), (b"text", "is not a message of Outlook"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is damaged")],
+    [(b"", "is empty"), (b"text", "is not an Outlook message"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is corrupted")],
 )
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.msg {reason}"):
@@ -136,5 +136,5 @@ def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> Non
 
 
 def test_another_ole_file_is_refused(ole: Any) -> None:
-    with pytest.raises(DocParserError, match=r"^x\.msg is not a message of Outlook"):
+    with pytest.raises(DocParserError, match=r"^x\.msg is not an Outlook message"):
         parse(ole({"WordDocument": b"a"}))

@@ -91,7 +91,7 @@ def test_a_paragraph_of_just_the_least_confidence_is_kept(
     tesseract: Stub, picture: Draw, least: float, kept: int
 ) -> None:
     if not kept:
-        with pytest.raises(DocParserError, match="has no text that OCR can read"):
+        with pytest.raises(DocParserError, match="contains no text that OCR can recognize"):
             read(picture("x"), tesseract(), min_confidence=least)
         return
     assert len(texts(read(picture("x"), tesseract(), min_confidence=least))) == kept
@@ -128,7 +128,7 @@ def test_lines_are_joined_as_their_language_needs(tesseract: Stub, picture: Draw
 
 
 def test_a_picture_without_text_is_refused(tesseract: Stub, picture: Draw) -> None:
-    with pytest.raises(DocParserError, match=r"^a.png has no text that OCR can read \(eng\)"):
+    with pytest.raises(DocParserError, match=r"^a.png contains no text that OCR can recognize \(eng\)"):
         read(picture(), tesseract(table=""))
 
 
@@ -157,7 +157,7 @@ def test_a_page_that_takes_too_long_is_given_up_with_its_program(
     tesseract: Stub, picture: Draw, tmp_path: Path
 ) -> None:
     program = tesseract(script=f"echo $$ > {tmp_path}/pid; exec sleep 600")
-    with pytest.raises(DocParserError, match=r"^a.png cannot be read: OCR of a page takes more than 1 s"):
+    with pytest.raises(DocParserError, match=r"^a.png cannot be read: OCR of a page timed out after 1 s"):
         read(picture("x"), program, timeout_s=1)
     assert _ends(int((tmp_path / "pid").read_text()))
 
@@ -238,12 +238,12 @@ def test_pages_that_cannot_be_read_are_named_with_the_reason(tesseract: Stub, pi
     )
     assert texts(document) == [
         (1, "One"),
-        (2, "[No text on pages 2-3: a.pdf cannot be read: Tesseract ended with 3]"),
+        (2, "[No text on pages 2-3: a.pdf cannot be read: Tesseract exited with 3]"),
         (4, "Four"),
-        (5, "[No text on page 5: a.pdf cannot be read: Tesseract ended with 3]"),
+        (5, "[No text on page 5: a.pdf cannot be read: Tesseract exited with 3]"),
     ]
     assert document.metadata["unread"] == ["page 2", "page 3", "page 5"]
-    with pytest.raises(DocParserError, match=r"^a.pdf cannot be read: Tesseract ended with 3$"):
+    with pytest.raises(DocParserError, match=r"^a.pdf cannot be read: Tesseract exited with 3$"):
         read_pdf(tmp_path, pdf_of(picture, "scan:x", "scan:y"), tesseract(script="exit 3"))
 
 

@@ -87,7 +87,7 @@ def with_drawing(files: Any, kind: str, *, mode: str = "") -> bytes:
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("chartEx", "Chart: Boil (its data are of a kind that is not read)"), ("diagramData", "- Boil")],
+    [("chartEx", "Chart: Boil (unsupported kind of data)"), ("diagramData", "- Boil")],
 )
 def test_other_drawings_are_read_or_named(files: Any, kind: str, text: str) -> None:
     assert texts(PptxParser(), with_drawing(files, kind)) == ["Tea", text]

@@ -38,10 +38,10 @@ needs_libreoffice = pytest.mark.skipif(not shutil.which("soffice"), reason="Libr
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"PK\x03\x04", "is a newer file with an old extension"),
-        (b"just a text", "is not what its name says"),
+        (b"PK\x03\x04", "is in a newer format than its extension"),
+        (b"just a text", "does not match its extension"),
         (OLE + "Workbook".encode("utf-16-le"), r"cannot be read: it is a spreadsheet: rename it to \.xls"),
-        (OLE, "cannot be read: it is encrypted, or of another program"),
+        (OLE, "cannot be read: it is encrypted, or created by another program"),
     ],
 )
 def test_what_is_no_old_word_or_powerpoint_file_is_refused(data: bytes, reason: str) -> None:
@@ -51,7 +51,7 @@ def test_what_is_no_old_word_or_powerpoint_file_is_refused(data: bytes, reason: 
 
 def test_without_libreoffice_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: .* need LibreOffice, which is not installed"):
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: .* require LibreOffice, which is not installed"):
         LegacyParser().parse(WORD, source="a.doc")
 
 
@@ -238,7 +238,7 @@ def test_it_has_no_network_where_the_machine_allows_that(tmp_path: Path, answer:
 def test_an_office_that_never_ends_is_ended_with_its_children(tmp_path: Path) -> None:
     own, child = tmp_path / "own", tmp_path / "child"
     script = f"sleep 1000 & echo $! > {child}; echo $$ > {own}; wait"
-    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: LibreOffice takes more than 3 s"):
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: LibreOffice timed out after 3 s"):
         parse(program(tmp_path, script), timeout_s=3)
     wait_until(lambda: not any(map(is_running, pids_in(own, child))))
 
@@ -284,12 +284,12 @@ def test_an_office_ends_when_the_process_that_asked_for_it_is_killed(tmp_path: P
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
 def test_an_office_that_makes_nothing_is_an_error(tmp_path: Path, script: str) -> None:
-    with pytest.raises(DocParserError, match=r"^a\.doc is damaged or encrypted: LibreOffice cannot read it"):
+    with pytest.raises(DocParserError, match=r"^a\.doc is corrupted or encrypted: LibreOffice cannot read it"):
         parse(program(tmp_path, script))
 
 
 def test_an_office_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: there is no program '/no/such/office'"):
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: no program '/no/such/office'"):
         parse("/no/such/office")
 
 

@@ -227,7 +227,7 @@ def test_a_chart_is_its_titles_and_the_values_at_their_labels(inner: str, expect
     ("kind", "expected"),
     [
         ("diagramData", [("list", "- one\n- two")]),
-        ("chartEx", [("paragraph", "Chart: one, two (its data are of a kind that is not read)")]),
+        ("chartEx", [("paragraph", "Chart: one, two (unsupported kind of data)")]),
         ("image", []),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_file_may_have_as_many_columns_as_allowed(limit: int, is_read: bool) -
         assert parser.parse(b"a,b\n1,2,3\n", source="x.csv").blocks
     else:
         with pytest.raises(
-            DocParserError, match=r"^x\.csv cannot be read: a row has 3 columns\. Split it, or raise max_c"
+            DocParserError, match=r"^x\.csv cannot be read: a row has 3 columns\. Split it, or increase max_c"
         ):
             parser.parse(b"a,b\n1,2,3\n", source="x.csv")
 

@@ -81,7 +81,7 @@ def test_a_sheet_that_cannot_be_read_is_named_and_the_others_are_used(files: Any
 
 def test_a_file_without_a_sheet_that_can_be_read_is_damaged(files: Any) -> None:
     data = files.changed(files.book(Bad=[[14]]), {"xl/worksheets/sheet1.xml": with_a_cell_that_is_no_number})
-    with pytest.raises(DocParserError, match=r"x\.xlsx is damaged: none of its sheets can be read"):
+    with pytest.raises(DocParserError, match=r"x\.xlsx is corrupted: none of its sheets can be read"):
         SpreadsheetParser().parse(data, source="x.xlsx")
 
 
@@ -89,5 +89,5 @@ def test_an_old_file_whose_directory_goes_in_a_circle_is_refused(files: Any) -> 
     data = bytearray(files.old_book(Sheet=[["a"]]))
     entry = data.index("Workbook".encode("utf-16-le"))
     data[entry + 68 : entry + 72] = (1).to_bytes(4, "little")  # what stands before it is itself
-    with pytest.raises(DocParserError, match=r"x\.xls is damaged"):
+    with pytest.raises(DocParserError, match=r"x\.xls is corrupted"):
         SpreadsheetParser().parse(bytes(data), source="x.xls")

@@ -194,9 +194,9 @@ def test_a_slide_that_is_missing_is_named_and_the_others_keep_their_numbers(read
 
 
 def test_a_presentation_without_a_slide_that_can_be_read_is_damaged(read: Read) -> None:
-    with pytest.raises(DocParserError, match=r"^x\.pptx is damaged: slide 1 cannot be read"):
+    with pytest.raises(DocParserError, match=r"^x\.pptx is corrupted: slide 1 cannot be read"):
         read(shape(A), changes={"ppt/_rels/presentation.xml.rels": lose_the_first})
-    with pytest.raises(DocParserError, match=r"^x\.pptx has no text: its slides may hold pictures only"):
+    with pytest.raises(DocParserError, match=r"^x\.pptx contains no text: its slides may contain only images"):
         read(shape(paragraph(" ")))
 
 

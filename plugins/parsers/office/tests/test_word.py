@@ -207,7 +207,7 @@ def test_the_strict_form_of_the_standard_is_read(files: Any) -> None:
     [
         (lambda data: data[:-200], "is damaged or cut off"),
         (lambda data: b"", "is empty"),
-        (lambda data: b"%PDF-1.7" + data, "is not what its name says"),
+        (lambda data: b"%PDF-1.7" + data, "does not match its extension"),
         (lambda data: data.replace(b"word/document.xml", b"word/documenu.xml"), "is not a docx file"),
     ],
 )

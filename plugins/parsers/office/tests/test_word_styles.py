@@ -360,7 +360,7 @@ def test_the_title_is_the_stated_one_else_the_first_heading_of_level_one(files: 
 
 
 def test_a_file_without_text_is_refused_by_name(files: Any) -> None:
-    with pytest.raises(DocParserError, match=r"^x\.docx has no text: it may hold pictures only"):
+    with pytest.raises(DocParserError, match=r"^x\.docx contains no text: it may contain only images"):
         DocxParser().parse(
             files.body(f"<w:p>{run('  ')}</w:p><w:tbl>{row(cell(''), cell(''))}</w:tbl>"), source="x.docx"
         )

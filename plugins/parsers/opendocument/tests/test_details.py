@@ -315,9 +315,9 @@ def test_a_sheet_is_heading_table_comments_and_drawings_in_this_order(file: Any)
 @pytest.mark.parametrize(
     ("parser", "kind", "body", "reason"),
     [
-        (OdtParser, "odt", "<text:p> </text:p>", "has no text: it may hold pictures only"),
-        (OdsParser, "ods", table(cell("")), "is empty: none of its cells has text"),
-        (OdpParser, "odp", "<draw:page/>", "has no text: its slides may hold pictures only"),
+        (OdtParser, "odt", "<text:p> </text:p>", "contains no text: it may contain only images"),
+        (OdsParser, "ods", table(cell("")), "is empty: none of its cells contains text"),
+        (OdpParser, "odp", "<draw:page/>", "contains no text: its slides may contain only images"),
     ],
 )
 def test_a_file_without_text_is_refused(file: Any, parser: Any, kind: str, body: str, reason: str) -> None:

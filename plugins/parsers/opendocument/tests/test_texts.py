@@ -162,7 +162,7 @@ def test_an_embedded_sheet_is_a_table_and_another_object_is_named(file: Any, con
     sheet = {"Object 1/content.xml": content("ods", f"<table:table>{row}</table:table>")}
     assert blocks(file("odt", FRAME, **sheet))[1:] == [("table", "| 7 |\n|---|")]
     other = {"Object 1/content.xml": content("odt", "<text:p>x</text:p>")}
-    assert blocks(file("odt", FRAME, **other))[1:] == [("paragraph", "(Embedded object that is not read)")]
+    assert blocks(file("odt", FRAME, **other))[1:] == [("paragraph", "(Embedded object, not read)")]
 
 
 def test_a_formula_is_read_as_it_was_typed(file: Any) -> None:

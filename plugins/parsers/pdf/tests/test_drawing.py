@@ -105,7 +105,7 @@ def test_the_image_is_small_however_large_the_page_is(size: tuple[float, float])
 
 @pytest.mark.parametrize("page", [-1, 0, 2])
 def test_a_page_that_does_not_exist_is_refused(lay_out: MakePdf, page: int) -> None:
-    with pytest.raises(DocParserError, match=r"mill\.pdf has no page .*: it has 1"):
+    with pytest.raises(DocParserError, match=r"mill\.pdf has no page .*: the page count is 1"):
         draw(lay_out(LINES), PASSAGE, page)
 
 

@@ -35,9 +35,9 @@ def test_a_file_without_a_title_has_that_of_its_first_large_heading(typeset: Mak
 
 def test_an_encrypted_file_is_read_with_its_password_only(lay_out: MakePdf) -> None:
     data = lay_out(["a secret"], encrypt="sesame")
-    assert "is encrypted: a password is needed (the setting `password`" in refusal(data)
+    assert "is encrypted: a password is required (the setting `password`" in refusal(data)
     wrong = refusal(data, password="guess-it")
-    assert "another password than the one given (the setting `password`" in wrong
+    assert "the password is incorrect (the setting `password`" in wrong
     assert "guess-it" not in wrong
     assert PdfParser({"password": "sesame"}).parse(data, source="a.pdf").blocks[0].text == "a secret"
 
@@ -47,9 +47,9 @@ def test_an_encrypted_file_is_read_with_its_password_only(lay_out: MakePdf) -> N
     [
         (lambda data: b"", "is empty"),
         (lambda data: b"<html>no</html>", "is not a PDF"),
-        (lambda data: data[: len(data) // 2], "is incomplete, its end is missing"),
-        (lambda data: data[:-200], "is incomplete, its end is missing"),
-        (lambda data: b"%PDF-1.7\n" + b"garbage " * 50 + b"\n%%EOF", "is damaged"),
+        (lambda data: data[: len(data) // 2], "is truncated"),
+        (lambda data: data[:-200], "is truncated"),
+        (lambda data: b"%PDF-1.7\n" + b"garbage " * 50 + b"\n%%EOF", "is corrupted"),
     ],
 )
 def test_a_file_that_is_damaged_says_how(lay_out: MakePdf, damage: Callable[[bytes], bytes], told: str) -> None:
@@ -69,7 +69,7 @@ def test_a_scan_is_refused_with_what_to_do(lay_out: MakePdf) -> None:
 
 def test_a_file_beyond_the_limits_is_refused(lay_out: MakePdf) -> None:
     data = lay_out(*[["a line of text"]] * 5)
-    assert "has 5 pages: split it, or raise max_pages (4)" in refusal(data, max_pages=4)
+    assert "has 5 pages: split it, or increase max_pages (4)" in refusal(data, max_pages=4)
     assert "more than 20 characters" in refusal(data, max_chars=20)
     assert PdfParser({"max_pages": 5}).parse(data, source="a.pdf").blocks
 

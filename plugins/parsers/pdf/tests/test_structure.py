@@ -677,7 +677,7 @@ def test_pages_that_share_a_large_picture_are_not_all_copied(monkeypatch: pytest
     document = read(data)
     assert 1 <= len(document.parts) <= 2
     rest = f"pages {len(document.parts) + 1}-9"
-    assert f"[No text on {rest}, only pictures: install jackfield-ocr to read them]" in [
+    assert f"[No text on {rest}, only images: install jackfield-ocr to read them]" in [
         block.text for block in document.blocks
     ]
 
@@ -691,9 +691,9 @@ def test_pages_that_are_pictures_are_named_where_they_stand() -> None:
     document = read(drawn(lines("one"), picture, picture, nothing, lines("five"), picture))
     assert [(block.page, block.text) for block in document.blocks] == [
         (1, "one"),
-        (2, "[No text on pages 2-3, only pictures: install jackfield-ocr to read them]"),
+        (2, "[No text on pages 2-3, only images: install jackfield-ocr to read them]"),
         (5, "five"),
-        (6, "[No text on page 6, only pictures: install jackfield-ocr to read them]"),
+        (6, "[No text on page 6, only images: install jackfield-ocr to read them]"),
     ]
     assert document.metadata["scanned_pages"] == [2, 3, 6]
     assert document.metadata["pages_without_text"] == [2, 3, 4, 6]

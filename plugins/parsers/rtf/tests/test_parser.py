@@ -129,7 +129,7 @@ def test_title_and_metadata_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"), [(b"", "is empty"), (b"text", "is not RTF"), (rb"{\rtf1 }", "has no text")]
+    ("data", "reason"), [(b"", "is empty"), (b"text", "is not RTF"), (rb"{\rtf1 }", "contains no text")]
 )
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.rtf {reason}"):

@@ -153,7 +153,9 @@ def test_limits_count_values_bytes_and_characters() -> None:
         assert document.metadata["truncated"] == is_cut
         assert len(document.blocks) == 3
     assert read_json("[1, 2, 3]", max_bytes=9).blocks
-    with pytest.raises(DocParserError, match=r"^x\.json is larger than 7.62939e-06 MiB: split it, or raise max_bytes"):
+    with pytest.raises(
+        DocParserError, match=r"^x\.json is larger than 7.62939e-06 MiB: split it, or increase max_bytes"
+    ):
         read_json("[1, 2, 3]", max_bytes=8)
     # Each value has a path of 200 characters, and 256 KiB and eight times the file may be written.
     text = json.dumps({"k" * 200: [1] * 5000})
@@ -196,13 +198,13 @@ def code(*outputs: dict[str, object]) -> dict[str, object]:
         ({"data": {"text/latex": "l", "text/plain": "p"}}, [("code", "Output:\np")]),
         ({"data": {"text/html": "h", "text/latex": "l"}}, [("code", "Output:\nl")]),
         ({"data": {"image/png": "a", "x" * 81: "b", "text/plain": " "}},
-         [("paragraph", f"(Output that is not text: image/png, {'x' * 80})")]),
+         [("paragraph", f"(Non-text output: image/png, {'x' * 80})")]),
         ({"output_type": "error", "ename": "E"}, [("code", "Output:\nE: ")]),
         ({"output_type": "error", "evalue": "v"}, [("code", "Output:\nError: v")]),
         ({"output_type": "pyerr", "ename": "E", "evalue": "v"}, [("code", "Output:\nE: v")]),
         ({"output_type": "stream", "name": "stdout", "text": ["\n a\n", "b \n"]}, [("code", "Output:\n a\nb")]),
         ({"output_type": "display_data", "png": "a", "metadata": {}},
-         [("paragraph", "(Output that is not text: png)")]),
+         [("paragraph", "(Non-text output: png)")]),
         ({"output_type": "pyout", "prompt_number": "1", "text": ["a"], "metadata": {}}, [("code", "Output:\na")]),
         ({"data": {"text/plain": "\x1b[1;31ma\x1b[0m\x1b[?25lb"}}, [("code", "Output:\nab")]),
         ({"output_type": "stream", "name": "stdout", "text": ""}, []),
@@ -246,11 +248,11 @@ def test_the_cells_of_version_3_are_in_sheets() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({}, "is not a Jupyter notebook: it has no list of cells"),
-        ({"cells": {}}, "is not a Jupyter notebook: it has no list of cells"),
-        ({"worksheets": {}}, "is not a Jupyter notebook: it has no list of cells"),
-        ({"cells": []}, "is empty: none of its cells has text"),
-        ({"cells": [1]}, "is damaged: none of its cells can be read"),
+        ({}, "is not a Jupyter notebook: it contains no list of cells"),
+        ({"cells": {}}, "is not a Jupyter notebook: it contains no list of cells"),
+        ({"worksheets": {}}, "is not a Jupyter notebook: it contains no list of cells"),
+        ({"cells": []}, "is empty: none of its cells contains text"),
+        ({"cells": [1]}, "is corrupted: none of its cells can be read"),
     ],
 )
 def test_what_is_not_a_notebook_is_refused(fields: dict[str, object], reason: str) -> None:

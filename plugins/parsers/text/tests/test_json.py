@@ -89,7 +89,7 @@ def test_the_title_is_the_files_own() -> None:
 def test_a_large_file_is_bounded_and_says_so() -> None:
     document = parse(json.dumps([{"id": number} for number in range(100)]), max_values=10)
     assert document.blocks[9].text == "[9].id: 9"
-    assert document.blocks[-1].text == "(after 10 values, the rest of a.json is left out)"
+    assert document.blocks[-1].text == "(the rest of a.json after 10 values is omitted)"
     assert document.metadata["truncated"] is True
     with pytest.raises(DocParserError, match=r"a\.json is larger than .* MiB"):
         parse("[1, 2, 3]", max_bytes=5)

@@ -46,7 +46,7 @@ def test_blocks_have_the_number_of_their_cell() -> None:
         (v4.new_output("stream", text="a\nb\n"), "Output:\na\nb"),
         (v4.new_output("execute_result", {"text/plain": "4", "text/html": "<b>4</b>"}), "Output:\n4"),
         (v4.new_output("display_data", {"text/plain": "<obj>", "text/markdown": "**a**"}), "Output:\n**a**"),
-        (v4.new_output("display_data", {"image/png": "iVBOR"}), "(Output that is not text: image/png)"),
+        (v4.new_output("display_data", {"image/png": "iVBOR"}), "(Non-text output: image/png)"),
         (v4.new_output("error", ename="KeyError", evalue="'a'", traceback=["t"]), "Output:\nKeyError: 'a'"),
         (v4.new_output("stream", text="\x1b[31mred\x1b[0m"), "Output:\nred"),
     ],
@@ -99,6 +99,6 @@ def test_title_and_language_come_from_the_metadata() -> None:
 
 
 def test_an_error_names_the_file_and_the_reason() -> None:
-    for data, reason in ((b"[]", "is not a Jupyter notebook"), (notebook(), "is empty"), (b"{", "is damaged")):
+    for data, reason in ((b"[]", "is not a Jupyter notebook"), (notebook(), "is empty"), (b"{", "is corrupted")):
         with pytest.raises(DocParserError, match=rf"^x\.ipynb {reason}"):
             parse(data)

@@ -43,7 +43,7 @@ def document_of(members: Sequence[Member], *, source: str) -> Document:
     """
     visible = [member for member in members if not _is_hidden(member.name)]
     if not visible:
-        raise DocParserError(f"{source} is empty: there is no file in it, or only hidden ones")
+        raise DocParserError(f"{source} contains no files, or only hidden files")
     lines = list(_lines(visible, hidden=len(members) - len(visible)))
     damaged = [_shown(member.name) for member in visible if member.data is None and not member.reason]
     metadata: dict[str, object] = {"files": len(visible), **({"unread": damaged} if damaged else {})}
@@ -53,12 +53,12 @@ def document_of(members: Sequence[Member], *, source: str) -> Document:
 
 def _lines(members: Sequence[Member], *, hidden: int) -> Iterator[str]:
     for member in members[:_SHOWN_NAMES]:
-        state = "" if member.data is not None else f", not read: {member.reason or 'it is damaged'}"
+        state = "" if member.data is not None else f", not read: {member.reason or 'corrupted'}"
         yield f"- {_shown(member.name)} ({member.size_bytes:,} bytes{state})"
     if len(members) > _SHOWN_NAMES:
         yield f"- and {len(members) - _SHOWN_NAMES:,} more files"
     if hidden:
-        yield f"- and {hidden:,} hidden files, which are not read"
+        yield f"- and {hidden:,} hidden files (not read)"
 
 
 def _shown(name: str) -> str:

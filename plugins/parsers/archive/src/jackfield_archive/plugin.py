@@ -12,7 +12,7 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="zip",
             target="jackfield_archive.zips:ZipParser",
-            summary="Zip archives: each file in them is read by the installed parser for it.",
+            summary="Zip archives: each file is read by the installed parser for its type.",
             extensions=("zip",),
             media_types=("application/zip",),
             has_parts=True,
@@ -20,7 +20,8 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="tar",
             target="jackfield_archive.tars:TarParser",
-            summary="Tar archives and files compressed with gzip, bzip2 or xz: each file is read by its own parser.",
+            summary="Tar archives and files compressed with gzip, bzip2 or xz: each file is read by the parser "
+            "for its type.",
             extensions=("tar", "tgz", "tbz2", "txz", "gz", "bz2", "xz"),
             media_types=("application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz"),
             has_parts=True,

@@ -65,7 +65,7 @@ def _members(content: bytes, source: str, *, is_compressed: bool) -> Iterator[Me
         archive = tarfile.open(fileobj=io.BytesIO(content), mode="r:")  # noqa: SIM115 - it holds nothing open
     except _FAULTS as error:
         if not is_compressed:
-            raise DocParserError(f"{source} is damaged, or not a tar archive: copy or download it again") from error
+            raise DocParserError(f"{source} is corrupted or not a tar archive: copy or download it again") from error
         yield Member("", len(content), content)
         return
     if is_compressed and not _has_members(archive):  # zeros at the beginning of a file look like the end of an archive
@@ -76,7 +76,7 @@ def _members(content: bytes, source: str, *, is_compressed: bool) -> Iterator[Me
         for entry in archive:
             entries += 1
             if entries > MAX_ENTRIES:
-                raise DocParserError(f"{source} cannot be read: it holds more than {MAX_ENTRIES:,} files")
+                raise DocParserError(f"{source} cannot be read: it contains more than {MAX_ENTRIES:,} files")
             if not entry.isdir():
                 yield _unpack(entry, content)
         # tarfile stops at a damaged header as if it were the end of the archive.
@@ -84,7 +84,7 @@ def _members(content: bytes, source: str, *, is_compressed: bool) -> Iterator[Me
             yield Member("the rest of the archive", 0, None)
     except _FAULTS as error:
         if not entries:
-            raise DocParserError(f"{source} is damaged, or not a tar archive: copy or download it again") from error
+            raise DocParserError(f"{source} is corrupted or not a tar archive: copy or download it again") from error
         yield Member("the rest of the archive", 0, None)
 
 
@@ -117,9 +117,9 @@ def _decompress(data: bytes, kind: str, source: str) -> bytes:
         with _open(io.BytesIO(data), kind) as stream:
             content = stream.read(most + 1)
     except _FAULTS as error:
-        raise DocParserError(f"{source} is damaged or cut off: copy or download it again") from error
+        raise DocParserError(f"{source} is corrupted or truncated: copy or download it again") from error
     if len(content) > most:
-        raise DocParserError(f"{source} cannot be read: unpacked it has more than {most / 2**20:.0f} MiB")
+        raise DocParserError(f"{source} cannot be read: its unpacked size exceeds {most / 2**20:.0f} MiB")
     return content
 
 

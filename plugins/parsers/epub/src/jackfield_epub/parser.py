@@ -84,8 +84,8 @@ class EpubParser(Parser):
 
 def _why_nothing(chapters: int, unreadable: Collection[str]) -> str:
     if unreadable:
-        return f"is damaged: none of its {chapters} chapters can be read"
-    return "has no text: it may hold pictures only"
+        return f"is corrupted: none of its {chapters} chapters can be read"
+    return "contains no text: it may contain only images"
 
 
 def _read(
@@ -108,7 +108,7 @@ def _path_of_book(archive: Archive, source: str) -> str:
     for entry in xhtml_tree(archive.read(_CONTAINER), source=source).iter("rootfile"):
         if path := entry.get("full-path"):
             return _path("", path)
-    raise DocParserError(f"{source} is damaged: it does not say where its book is")
+    raise DocParserError(f"{source} is corrupted: the location of the book's content is missing")
 
 
 def _manifest(book: Element, folder: str) -> dict[str, _Item]:
@@ -130,7 +130,7 @@ def _check_open(archive: Archive, paths: set[str], source: str) -> None:
     if _ENCRYPTION in archive.names:
         for entry in xhtml_tree(archive.read(_ENCRYPTION), source=source).iter("cipherreference"):
             if _path("", entry.get("URI") or "") in paths:
-                raise DocParserError(f"{source} is encrypted: books with copy protection cannot be read")
+                raise DocParserError(f"{source} is encrypted: copy-protected books cannot be read")
 
 
 def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[str, str]:

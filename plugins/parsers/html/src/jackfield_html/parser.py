@@ -36,7 +36,10 @@ class HtmlParser(Parser):
         metadata = metadata_of(root)
         blocks = tuple(blocks_of(root)) if self.config.whole_page else tuple(main_blocks(root))
         if not blocks:
-            raise DocParserError(f"{source} has no text: a script may fill it in. Save it from a browser")
+            raise DocParserError(
+                f"{source} contains no text: a script may generate it. Open the page in a browser and save it "
+                f"from there"
+            )
         return Document(
             source,
             blocks,

@@ -39,7 +39,7 @@ class EmlParser(Parser):
         try:
             message = BytesParser().parsebytes(data)
             if _TYPICAL.isdisjoint(name.lower() for name in message):
-                raise DocParserError(f"{source} is not a mail: it has no headers of one")
+                raise DocParserError(f"{source} is not an email: it has no mail headers")
             return document_of(_read(message, source), source=source)
         except RecursionError:
             raise DocParserError(f"{source} cannot be read: its parts are nested too deeply") from None

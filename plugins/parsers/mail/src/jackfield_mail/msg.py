@@ -53,16 +53,16 @@ class MsgParser(Parser):
         if not data:
             raise DocParserError(f"{source} is empty")
         if not data.startswith(_OLE):
-            raise DocParserError(f"{source} is not a message of Outlook: its extension may be wrong")
+            raise DocParserError(f"{source} is not an Outlook message: its extension may be wrong")
         from olefile import OleFileIO
 
         try:
             with OleFileIO(io.BytesIO(data)) as ole:
                 if not ole.exists(_PROPERTIES):
-                    raise DocParserError(f"{source} is not a message of Outlook: its extension may be wrong")
+                    raise DocParserError(f"{source} is not an Outlook message: its extension may be wrong")
                 mail = _Storage(ole, _Spare(4 * len(data) + 2**20), (), _HEADER_TOP).read_mail(source)
         except _FAULTS as error:
-            raise DocParserError(f"{source} is damaged: its properties cannot be read") from error
+            raise DocParserError(f"{source} is corrupted: its properties cannot be read") from error
         return document_of(mail, source=source)
 
 
@@ -75,7 +75,7 @@ class _Spare:
     def spend(self, size_bytes: int) -> None:
         self._bytes -= size_bytes
         if self._bytes < 0:
-            raise ValueError("its streams share their content")
+            raise ValueError("its streams overlap")
 
 
 class _Storage:

@@ -12,7 +12,8 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="eml",
             target="jackfield_mail.eml:EmlParser",
-            summary="Mails as they are sent: headers, text, attached mails; other attachments by their own parsers.",
+            summary="Emails in raw format: headers, text, attached emails; other attachments through the "
+            "parsers for their types.",
             extensions=("eml", "mht", "mhtml"),
             media_types=("message/rfc822", "multipart/related"),
             has_parts=True,
@@ -20,7 +21,8 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="msg",
             target="jackfield_mail.msg:MsgParser",
-            summary="Messages of Outlook: headers, text, attached messages; other attachments by their own parsers.",
+            summary="Outlook messages: headers, text, attached messages; other attachments through the parsers "
+            "for their types.",
             extensions=("msg", "oft"),
             media_types=("application/vnd.ms-outlook",),
             has_parts=True,

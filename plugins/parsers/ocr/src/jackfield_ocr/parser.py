@@ -20,16 +20,18 @@ class OcrConfig(Config):
 
     languages: tuple[str, ...] = Field(
         default=(),
-        description="Tesseract's names of the languages, the most frequent first: eng, chi_sim; if empty, those of "
+        description="Tesseract's language names, most frequent first: eng, chi_sim; if empty, those of "
         "eng and chi_sim that are installed",
     )
-    tesseract: ProgramText = Field(default="", description="The program; searched for on the PATH if empty")
-    dpi: int = Field(default=200, ge=72, le=600, description="Resolution at which pages of PDFs are read")
-    max_pixels: int = Field(default=12_000_000, ge=10_000, description="A larger page or picture is scaled down")
-    max_pages: int = Field(default=100, ge=1, description="A picture with more pages (TIFF) is read up to this one")
+    tesseract: ProgramText = Field(default="", description="Path of the program; if empty, looked up on the PATH")
+    dpi: int = Field(default=200, ge=72, le=600, description="Resolution at which PDF pages are read")
+    max_pixels: int = Field(
+        default=12_000_000, ge=10_000, description="Larger pages and images are scaled down to this size"
+    )
+    max_pages: int = Field(default=100, ge=1, description="Maximum number of pages read of a multi-page image (TIFF)")
     timeout_s: float = Field(default=60.0, gt=0, description="Time limit for reading one page")
     min_confidence: float = Field(
-        default=40.0, ge=0, le=100, description="Paragraphs below this mean confidence are left out, as noise"
+        default=40.0, ge=0, le=100, description="Paragraphs with a lower mean confidence are dropped as noise"
     )
 
 
@@ -63,6 +65,6 @@ class OcrParser(Parser):
                 blocks.append(Block(NOTE, page=page))
             blocks += [Block(text, page=page) for text in paragraphs]
         if not blocks:
-            raise DocParserError(f"{source} has no text that OCR can read ({'+'.join(languages)})")
+            raise DocParserError(f"{source} contains no text that OCR can recognize ({'+'.join(languages)})")
         metadata = {"ocr": "+".join(languages), "unread": unread}
         return Document(source, tuple(blocks), content_hash="", metadata=metadata)

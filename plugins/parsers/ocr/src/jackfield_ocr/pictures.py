@@ -68,7 +68,7 @@ def _draw(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
                 scale = min(limits.dpi / _POINTS_PER_INCH, fits)
                 image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
         except (pypdfium2.PdfiumError, ValueError) as error:
-            raise DocParserError(f"{source} is damaged: its page cannot be drawn") from error
+            raise DocParserError(f"{source} is corrupted: its page cannot be rendered") from error
         yield Picture(image, round(scale * _POINTS_PER_INCH))
         number += 1
 
@@ -89,7 +89,9 @@ def _decode(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
     except DocParserError:
         raise
     except Exception as error:  # Pillow's decoders raise many types of errors for damaged files
-        raise DocParserError(f"{source} is damaged, or not a picture: {', '.join(_FORMATS)} are read") from error
+        raise DocParserError(
+            f"{source} is corrupted or not an image; supported formats: {', '.join(_FORMATS)}"
+        ) from error
 
 
 def _check_size(image: Image, source: str) -> None:

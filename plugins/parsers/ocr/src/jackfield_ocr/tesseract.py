@@ -58,7 +58,7 @@ def find_program(named: str, source: str) -> str:
     if program:
         return program
     if named:
-        raise DocParserError(f"{source} cannot be read: there is no program {named!r}, which `tesseract` names")
+        raise DocParserError(f"{source} cannot be read: no program {named!r}, as set in `tesseract`")
     raise DocParserError(f"{source} cannot be read: OCR needs Tesseract, which is not installed. {_INSTALL}")
 
 
@@ -102,7 +102,7 @@ def choose_languages(program: str, wanted: Sequence[str], source: str) -> tuple[
     available = ", ".join(sorted(installed)) or "none"
     raise DocParserError(
         f"{source} cannot be read: Tesseract has no data for the language {name!r} (installed: {available}). "
-        f"Install it (Debian: apt install tesseract-ocr-{name.replace('_', '-')}), or set `languages` of the parser ocr"
+        f"Install it (Debian: apt install tesseract-ocr-{name.replace('_', '-')}), or set `languages` of the ocr parser"
     )
 
 
@@ -135,11 +135,11 @@ def recognise(
             file.write_bytes(b"P5 %d %d 255\n" % image.size + image.tobytes())
             table, code = _run([program, str(file), "stdout", *options, "tsv"], folder, timeout_s)
     except subprocess.TimeoutExpired as error:
-        raise DocParserError(f"{source} cannot be read: OCR of a page takes more than {timeout_s:g} s") from error
+        raise DocParserError(f"{source} cannot be read: OCR of a page timed out after {timeout_s:g} s") from error
     except OSError as error:
         raise DocParserError(f"{source} cannot be read: {program} cannot be started ({error.strerror})") from error
     if code:
-        raise DocParserError(f"{source} cannot be read: Tesseract ended with {code}")
+        raise DocParserError(f"{source} cannot be read: Tesseract exited with {code}")
     return list(_paragraphs(table.decode(errors="replace")))
 
 

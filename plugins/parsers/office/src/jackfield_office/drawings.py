@@ -115,7 +115,7 @@ def _texts(kind: str, root: Element, page: int | None) -> Iterator[Block]:
     """Yield the text of a diagram, or of a new-style chart (waterfall, treemap) whose data is not supported."""
     texts = _paragraphs(root)
     if kind == "chartEx":
-        yield Block(f"Chart: {', '.join(texts)} (its data are of a kind that is not read)", page=page)
+        yield Block(f"Chart: {', '.join(texts)} (unsupported kind of data)", page=page)
     elif texts:
         yield Block("\n".join(f"- {text}" for text in texts), kind="list", page=page)
 

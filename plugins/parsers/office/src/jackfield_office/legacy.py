@@ -28,7 +28,7 @@ _PROGRAMS = ("soffice", "libreoffice")
 class LegacyConfig(Config):
     """Settings for running LibreOffice."""
 
-    soffice: ProgramText = Field(default="", description="The program; searched for on the PATH if empty")
+    soffice: ProgramText = Field(default="", description="Path of the program; if empty, looked up on the PATH")
     timeout_s: float = Field(default=100.0, gt=0, description="Time limit for converting one file")
 
 
@@ -58,9 +58,10 @@ class LegacyParser(Parser):
         if program := next(found, None):
             return program
         if named:
-            raise DocParserError(f"{source} cannot be read: there is no program {named!r}, which `soffice` names")
+            raise DocParserError(f"{source} cannot be read: no program {named!r}, as set in `soffice`")
         raise DocParserError(
-            f"{source} cannot be read: files of Office before 2007 need LibreOffice, which is not installed. "
+            f"{source} cannot be read: files from Office versions before 2007 require LibreOffice, which is not "
+            f"installed. "
             f"Install it (Debian: apt install libreoffice), or save the file as .{kind}"
         )
 
@@ -71,11 +72,11 @@ class LegacyParser(Parser):
             made = convert(program, file, kind, folder, timeout_s=self.config.timeout_s)
         except subprocess.TimeoutExpired as error:
             limit = f"{self.config.timeout_s:g} s"
-            raise DocParserError(f"{source} cannot be read: LibreOffice takes more than {limit}") from error
+            raise DocParserError(f"{source} cannot be read: LibreOffice timed out after {limit}") from error
         except OSError as error:
             raise DocParserError(f"{source} cannot be read: {program} cannot be started ({error.strerror})") from error
         if not made.is_file():
-            raise DocParserError(f"{source} is damaged or encrypted: LibreOffice cannot read it")
+            raise DocParserError(f"{source} is corrupted or encrypted: LibreOffice cannot read it")
         return made.read_bytes()
 
 
@@ -86,9 +87,11 @@ def _kind(data: bytes, source: str) -> str:
     if data.startswith(_RTF):
         return "docx"
     if data.startswith(b"PK"):
-        raise DocParserError(f"{source} is a newer file with an old extension: rename it to .docx or .pptx")
+        raise DocParserError(f"{source} is in a newer format than its extension: rename it to .docx or .pptx")
     if not data.startswith(_OLE):
-        raise DocParserError(f"{source} is not what its name says: its extension may be wrong, or it is damaged")
+        raise DocParserError(
+            f"{source} does not match its extension: the extension may be wrong, or the file is corrupted"
+        )
     return _kind_by_streams(data, source)
 
 
@@ -96,5 +99,5 @@ def _kind_by_streams(data: bytes, source: str) -> str:
     for stream, kind in _KINDS.items():
         if stream in data:
             return kind
-    what = "a spreadsheet: rename it to .xls" if _SHEETS in data else "encrypted, or of another program"
+    what = "a spreadsheet: rename it to .xls" if _SHEETS in data else "encrypted, or created by another program"
     raise DocParserError(f"{source} cannot be read: it is {what}")

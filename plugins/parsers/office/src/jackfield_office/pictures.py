@@ -20,7 +20,7 @@ _MAGIC = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif"}
 class PicturesConfig(Config):
     """Settings for extracting pictures."""
 
-    max_pictures: int = Field(default=10, ge=1, description="The most pictures of a file")
+    max_pictures: int = Field(default=10, ge=1, description="Maximum number of images per file")
 
 
 class DocxPictures(Parser):

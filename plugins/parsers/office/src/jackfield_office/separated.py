@@ -22,8 +22,8 @@ _SAMPLE_LINES = 50
 class CsvConfig(Config):
     """Settings for the delimiter and the number of columns."""
 
-    delimiter: str = Field(default="", max_length=1, description="Between two values; detected if empty")
-    max_columns: int = Field(default=16_384, ge=1, description="A file with more columns is refused")
+    delimiter: str = Field(default="", max_length=1, description="Separator between values; detected if empty")
+    max_columns: int = Field(default=16_384, ge=1, description="Files with more columns are rejected")
 
 
 class CsvParser(Parser):
@@ -43,7 +43,7 @@ class CsvParser(Parser):
         delimiter = self.config.delimiter or _delimiter(decoded.text)
         table = pipe_table(self._rows(decoded.text, delimiter, source))
         if not table:
-            raise DocParserError(f"{source} is empty: none of its cells has text")
+            raise DocParserError(f"{source} is empty: none of its cells contains text")
         return Document(
             source,
             (Block(table, kind="table"),),
@@ -55,7 +55,9 @@ class CsvParser(Parser):
         for row in _read(text, delimiter):
             if len(row) > self.config.max_columns:
                 wide = f"a row has {len(row)} columns"
-                raise DocParserError(f"{source} cannot be read: {wide}. Split it, or raise max_columns of the parser")
+                raise DocParserError(
+                    f"{source} cannot be read: {wide}. Split it, or increase max_columns of the parser"
+                )
             yield row
 
 

@@ -49,7 +49,7 @@ _FAULTS_OF_XLRD = (
 class SpreadsheetConfig(Config):
     """Settings for the size of sheets."""
 
-    max_rows: int = Field(default=1_048_576, ge=1, description="A sheet with more rows is refused")
+    max_rows: int = Field(default=1_048_576, ge=1, description="Files with a sheet of more rows are rejected")
 
 
 class SpreadsheetParser(Parser):
@@ -83,9 +83,9 @@ class SpreadsheetParser(Parser):
             names.append(name)
             blocks += _blocks(rows, name, len(names), _around_cells(package, parts.get(name, ""), len(names)))
         if unread and not blocks:
-            raise DocParserError(f"{source} is damaged: none of its sheets can be read")
+            raise DocParserError(f"{source} is corrupted: none of its sheets can be read")
         if not blocks:
-            raise DocParserError(f"{source} is empty: none of its cells has text")
+            raise DocParserError(f"{source} is empty: none of its cells contains text")
         title, stated = package.stated() if package else ("", {})
         unread += stated.pop("unread", ())
         metadata = {"sheets": names, **stated, **({"unread": unread} if unread else {})}
@@ -184,7 +184,7 @@ def _check_extent(sheet: bytes, source: str) -> None:
     if rows * columns > _EMPTY_ALWAYS + _EMPTY_PER_CELL * cells:
         raise DocParserError(
             f"{source} cannot be read: a sheet has {cells} cells in {rows} rows and {columns} columns. "
-            "Delete the rows and columns without text at its end"
+            "Delete the empty rows and columns at the end of the sheet"
         )
 
 
@@ -206,7 +206,7 @@ def _errors_of_xlrd(source: str) -> Iterator[None]:
             raise DocParserError(f"{source} is encrypted: save it without a password") from error
         raise _damaged(source, error) from error
     except (*_FAULTS_OF_XLRD, xlrd.compdoc.CompDocError) as error:
-        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+        raise DocParserError(f"{source} is corrupted: its cells cannot be read") from error
 
 
 @contextmanager
@@ -222,11 +222,11 @@ def _errors_of_calamine(source: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of Rust; a damaged file should not end a program
             raise
-        raise DocParserError(f"{source} is damaged: its cells cannot be read") from error
+        raise DocParserError(f"{source} is corrupted: its cells cannot be read") from error
 
 
 def _damaged(source: str, error: Exception) -> DocParserError:
-    return DocParserError(f"{source} is damaged, or not a spreadsheet: {str(error).partition(chr(10))[0]}")
+    return DocParserError(f"{source} is corrupted or not a spreadsheet: {str(error).partition(chr(10))[0]}")
 
 
 def _text(value: Any) -> str:

@@ -48,9 +48,9 @@ class PptxParser(Parser):
         slides = [relations.get(entry.get(R + "id") or "") for entry in package.part(package.main).iter(_P + "sldId")]
         blocks = list(chain.from_iterable(map(partial(_slide, package), slides, count(1))))
         if not blocks and package.unread:
-            raise DocParserError(f"{source} is damaged: {package.unread[0]} cannot be read")
+            raise DocParserError(f"{source} is corrupted: {package.unread[0]} cannot be read")
         if not blocks:
-            raise DocParserError(f"{source} has no text: its slides may hold pictures only")
+            raise DocParserError(f"{source} contains no text: its slides may contain only images")
         title, stated = package.stated()
         return Document(
             source,

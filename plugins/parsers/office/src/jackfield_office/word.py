@@ -51,7 +51,7 @@ class DocxParser(Parser):
         package = Package(data, source=source, kind="docx", main="word/")
         blocks = _blocks_of(package)
         if not blocks:
-            raise DocParserError(f"{source} has no text: it may hold pictures only")
+            raise DocParserError(f"{source} contains no text: it may contain only images")
         title, stated = package.stated()
         return Document(source, tuple(blocks), content_hash="", title=title or _title(blocks), metadata=stated)
 

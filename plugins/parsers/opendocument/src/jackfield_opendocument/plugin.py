@@ -14,14 +14,14 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="odt",
             target="jackfield_opendocument.texts:OdtParser",
-            summary="OpenDocument texts: headings, paragraphs, lists, tables, notes and comments, in their order.",
+            summary="OpenDocument texts: headings, paragraphs, lists, tables, notes and comments, in document order.",
             extensions=("odt", "ott", "fodt"),
             media_types=(f"{_TYPE}.text", f"{_TYPE}.text-template", f"{_TYPE}.text-flat-xml"),
         ),
         ParserSpec(
             name="ods",
             target="jackfield_opendocument.sheets:OdsParser",
-            summary="OpenDocument spreadsheets as one table for each sheet, with comments and charts.",
+            summary="OpenDocument spreadsheets as one table per sheet, with comments and charts.",
             extensions=("ods", "ots", "fods"),
             media_types=(f"{_TYPE}.spreadsheet", f"{_TYPE}.spreadsheet-template", f"{_TYPE}.spreadsheet-flat-xml"),
         ),

@@ -250,7 +250,7 @@ class Reader:
             for table in tables:
                 self._add(pipe_table(rows_of(table, self.text_of, self.spare, fill_merged=False)), "table")
         else:
-            self._add("(Embedded object that is not read)", "paragraph")
+            self._add("(Embedded object, not read)", "paragraph")
 
     # --- blocks ---
 

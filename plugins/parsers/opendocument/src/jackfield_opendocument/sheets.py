@@ -42,7 +42,7 @@ class OdsParser(Parser):
         for number, sheet in enumerate(sheets, start=1):
             blocks += _read_sheet(sheet, package, spare, number)
         if not blocks:
-            raise DocParserError(f"{source} is empty: none of its cells has text")
+            raise DocParserError(f"{source} is empty: none of its cells contains text")
         title, metadata = package.metadata()
         metadata["sheets"] = [sheet.get(TABLE + "name", "") for sheet in sheets]
         return Document(source, tuple(blocks), content_hash="", title=title, metadata=metadata)

@@ -39,7 +39,7 @@ class OdpParser(Parser):
         for number, slide in enumerate(slides, start=1):
             blocks += _read_slide(slide, package, spare, number)
         if not blocks:
-            raise DocParserError(f"{source} has no text: its slides may hold pictures only")
+            raise DocParserError(f"{source} contains no text: its slides may contain only images")
         title, metadata = package.metadata()
         first = "" if blocks[0].text == f"Slide {blocks[0].page}" else blocks[0].text
         metadata["slides"] = len(slides)

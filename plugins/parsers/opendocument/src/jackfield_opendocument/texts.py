@@ -34,7 +34,7 @@ class OdtParser(Parser):
         reader.read(package.body)
         blocks = reader.finish()
         if not blocks:
-            raise DocParserError(f"{source} has no text: it may hold pictures only")
+            raise DocParserError(f"{source} contains no text: it may contain only images")
         title, metadata = package.metadata()
         headings = [block for block in blocks if block.kind == "heading" and block.level == 1]
         title = title or (headings[0].text if headings else "")

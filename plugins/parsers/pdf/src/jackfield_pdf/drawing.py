@@ -39,7 +39,7 @@ def draw_page(document: Any, number: int, passage: str, source: str) -> PageImag
     with PDFIUM:
         count = len(document)
         if not 1 <= number <= count:
-            raise DocParserError(f"{source} has no page {number}: it has {count}")
+            raise DocParserError(f"{source} has no page {number}: the page count is {count}")
         try:
             best, ranges, size = number, list[range](), 0
             for candidate in range(number, min(number + _PAGES_AHEAD, count) + 1) if wanted.text else ():
@@ -52,7 +52,7 @@ def draw_page(document: Any, number: int, passage: str, source: str) -> PageImag
             with closing(document[best - 1]) as page:
                 return _draw(page, best, ranges)
         except pypdfium2.PdfiumError as error:
-            raise DocParserError(f"page {number} of {source} is damaged and cannot be drawn") from error
+            raise DocParserError(f"page {number} of {source} is corrupted and cannot be rendered") from error
 
 
 def encode_png(bitmap: Any) -> bytes:

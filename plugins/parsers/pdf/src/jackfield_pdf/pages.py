@@ -103,7 +103,7 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
             title = _stated(lambda: document.get_metadata_value("Title"))
             outline = tuple(_outline(document))
         if count > limits.pages:
-            raise DocParserError(f"{source} has {count} pages: split it, or raise max_pages ({limits.pages})")
+            raise DocParserError(f"{source} has {count} pages: split it, or increase max_pages ({limits.pages})")
         numbers = range(1, count + 1)
         pages = list(_short_enough((_page(document, number) for number in numbers), source, limits.chars))
         scanned = [page.number for page in pages if page and page.is_picture]
@@ -118,7 +118,7 @@ def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) ->
     for page in pages:
         chars += page.chars if page else 0
         if chars > most_chars:
-            raise DocParserError(f"{source} has more than {most_chars} characters: split it, or raise max_chars")
+            raise DocParserError(f"{source} has more than {most_chars} characters: split it, or increase max_chars")
         yield page
 
 
@@ -167,18 +167,18 @@ def open_document(data: bytes, source: str, password: str | None) -> Iterator[An
             document.close()
 
 
-_SETTING = 'the setting `password` of the parser pdf, for example under [settings."parser.pdf"] in config.toml'
+_SETTING = 'the setting `password` of the pdf parser, for example under [settings."parser.pdf"] in config.toml'
 
 
 def _why_not(error: Exception, source: str, password: str | None) -> str:
     code = getattr(error, "err_code", None)
     if code == _PASSWORD_ERROR and password is None:
-        return f"{source} is encrypted: a password is needed ({_SETTING})"
+        return f"{source} is encrypted: a password is required ({_SETTING})"
     if code == _PASSWORD_ERROR:
-        return f"{source} is encrypted with another password than the one given ({_SETTING})"
+        return f"{source} is encrypted, and the password is incorrect ({_SETTING})"
     if code == _SECURITY_ERROR:
-        return f"{source} is encrypted in a way that cannot be read: save it without protection"
-    return f"{source} is damaged and cannot be opened as a PDF: copy or download it again"
+        return f"{source} uses an unsupported encryption: save it without protection"
+    return f"{source} is corrupted and cannot be opened as a PDF: copy or download it again"
 
 
 def _page(document: Any, number: int) -> Page | None:

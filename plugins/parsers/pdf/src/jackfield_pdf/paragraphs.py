@@ -42,7 +42,7 @@ _LETTERS = {
     "\uf0a7": "▪",
 }
 _ODD_LETTERS = re.compile(f"[{''.join(_LETTERS)}]")
-_NOTE = "[No text on {pages}, only pictures: install jackfield-ocr to read them]"
+_NOTE = "[No text on {pages}, only images: install jackfield-ocr to read them]"
 _NEIGHBOURS = 8  # lines before and after one that show how wide its column is
 _NEAREST = 3  # lines before and after one that may be of the same paragraph
 _EDGE = 2.0  # points; the edges of justified lines are nearer to each other

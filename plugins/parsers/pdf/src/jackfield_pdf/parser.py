@@ -27,9 +27,9 @@ class PdfConfig(Config):
     """Settings for opening and reading a PDF."""
 
     password: SecretStr | None = None
-    running_lines: bool = Field(default=False, description="Headers, footers and page numbers are read on every page")
-    max_pages: int = Field(default=10_000, ge=1, description="A file with more pages is refused")
-    max_chars: int = Field(default=50_000_000, ge=1, description="A file with more text is refused")
+    running_lines: bool = Field(default=False, description="Keep headers, footers and page numbers")
+    max_pages: int = Field(default=10_000, ge=1, description="Files with more pages are rejected")
+    max_chars: int = Field(default=50_000_000, ge=1, description="Files with more text are rejected")
 
 
 class PdfParser(Parser):
@@ -95,17 +95,17 @@ def _check_ends(data: bytes, source: str) -> None:
     if not data:
         raise DocParserError(f"{source} is empty")
     if b"%PDF-" not in data[:_HEADER_BYTES]:
-        raise DocParserError(f"{source} is not a PDF: its name may have the wrong extension")
+        raise DocParserError(f"{source} is not a PDF: its extension may be wrong")
     # PDFium repairs a truncated file as well as it can, without reporting lost pages.
     if b"%%EOF" not in data[-_TRAILER_BYTES:]:
-        raise DocParserError(f"{source} is incomplete, its end is missing: copy or download it again")
+        raise DocParserError(f"{source} is truncated: copy or download it again")
 
 
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
-        raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
+        raise DocParserError(f"{source} is corrupted: none of its {reading.count} pages can be read")
     if len(reading.without_text) == len(reading.pages) and not reading.scanned:
-        raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or drawn")
+        raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or images")
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:

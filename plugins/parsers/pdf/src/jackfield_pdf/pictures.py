@@ -21,7 +21,7 @@ _POINTS_TO_PIXELS = 2.0
 class PdfPicturesConfig(PdfConfig):
     """Settings for extracting pictures."""
 
-    max_pictures: int = Field(default=10, ge=1, description="The most pictures of a file")
+    max_pictures: int = Field(default=10, ge=1, description="Maximum number of images per file")
 
 
 class PdfPictures(Parser):

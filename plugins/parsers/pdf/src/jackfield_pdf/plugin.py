@@ -13,7 +13,7 @@ def parsers() -> list[ParserSpec]:
             name="pdf",
             target="jackfield_pdf.parser:PdfParser",
             config="jackfield_pdf.parser:PdfConfig",
-            summary="The text of PDF files by page, with PDFium: paragraphs joined, large type as headings.",
+            summary="Text of PDF files by page, with PDFium: paragraphs joined, large type as headings.",
             extensions=("pdf",),
             media_types=("application/pdf", "application/x-pdf"),
             magic=(b"%PDF-",),

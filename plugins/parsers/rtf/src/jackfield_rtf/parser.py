@@ -33,7 +33,7 @@ class RtfParser(Parser):
             reader.read(token)
         blocks = reader.finish()
         if not blocks:
-            raise DocParserError(f"{source} has no text: it may hold pictures only")
+            raise DocParserError(f"{source} contains no text: it may contain only images")
         title = reader.stated.get("title", "")
         headings = [block.text for block in blocks if block.kind == "heading" and block.level == 1]
         metadata = {name: text for name, text in reader.stated.items() if name != "title"}

@@ -26,8 +26,10 @@ _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*$")
 class JsonConfig(Config):
     """Settings for the size of JSON files."""
 
-    max_bytes: int = Field(default=32 * 2**20, ge=1, description="Larger files are refused; parsing takes 5 times that")
-    max_values: int = Field(default=200_000, ge=1, description="Values after these are left out, and a block says so")
+    max_bytes: int = Field(
+        default=32 * 2**20, ge=1, description="Larger files are rejected; parsing needs about 5 times this much memory"
+    )
+    max_values: int = Field(default=200_000, ge=1, description="Further values are omitted, with a note at the end")
 
 
 class JsonParser(Parser):
@@ -48,7 +50,9 @@ class JsonParser(Parser):
         """
         if len(data) > self.config.max_bytes:
             limit = self.config.max_bytes / 2**20
-            raise DocParserError(f"{source} is larger than {limit:g} MiB: split it, or raise max_bytes of the parser")
+            raise DocParserError(
+                f"{source} is larger than {limit:g} MiB: split it, or increase max_bytes of the parser"
+            )
         decoded = decode(data, source=source)
         value = _value_of(decoded.text, source)
         lines = _records(value)
@@ -56,7 +60,7 @@ class JsonParser(Parser):
         blocks = list(_blocks(iter(within)))
         left_out = next(lines, None) is not None
         if left_out:
-            blocks.append(Block(f"(after {within.taken} values, the rest of {source} is left out)"))
+            blocks.append(Block(f"(the rest of {source} after {within.taken} values is omitted)"))
         return Document(
             source,
             tuple(blocks),

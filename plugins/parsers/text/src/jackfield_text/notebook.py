@@ -39,7 +39,7 @@ class NotebookParser(Parser):
         notebook = _load(decoded.text, source)
         cells = _cells_of(notebook)
         if cells is None:
-            raise DocParserError(f"{source} is not a Jupyter notebook: it has no list of cells")
+            raise DocParserError(f"{source} is not a Jupyter notebook: it contains no list of cells")
         blocks: list[Block] = []
         unread: list[str] = []
         for number, cell in enumerate(cells, start=1):
@@ -48,7 +48,9 @@ class NotebookParser(Parser):
             except (TypeError, ValueError):
                 unread.append(f"cell {number}")
         if not blocks:
-            reason = "is damaged: none of its cells can be read" if unread else "is empty: none of its cells has text"
+            reason = (
+                "is corrupted: none of its cells can be read" if unread else "is empty: none of its cells contains text"
+            )
             raise DocParserError(f"{source} {reason}")
         stated = notebook.get("metadata")
         metadata = {"encoding": decoded.encoding, "cells": len(cells), "language": _language(stated), "unread": unread}
@@ -62,7 +64,7 @@ def _load(text: str, source: str) -> dict[str, Any]:
     except RecursionError:
         raise DocParserError(f"{source} cannot be read: its JSON is nested too deeply") from None
     except ValueError as error:
-        raise DocParserError(f"{source} is damaged: it is not valid JSON ({error})") from error
+        raise DocParserError(f"{source} is corrupted: it is not valid JSON ({error})") from error
     if not isinstance(notebook, dict):
         raise DocParserError(f"{source} is not a Jupyter notebook: its JSON is not an object")
     return notebook
@@ -128,7 +130,7 @@ def _read_output(output: Any) -> Iterator[Block]:
     if text := _ESCAPES.sub("", text).strip("\n").rstrip():
         yield Block(f"Output:\n{text}", kind="code")
     elif types := [str(kind)[:80] for kind in data if kind not in (*_NOT_DATA, *_READABLE)]:
-        yield Block(f"(Output that is not text: {', '.join(types)})")
+        yield Block(f"(Non-text output: {', '.join(types)})")
 
 
 def _text_of(value: Any) -> str:

@@ -23,7 +23,7 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="text",
             target="jackfield_text.plain:TextParser",
-            summary="Plain text in any common encoding; a blank line ends a paragraph, a form feed a page.",
+            summary="Plain text in any common encoding; blank lines end paragraphs, and form feeds end pages.",
             extensions=("txt", "text", "log", "rst", *_CODE.split()),
             in_process_bytes=_SMALL,
             media_types=("text/plain",),
@@ -40,7 +40,7 @@ def parsers() -> list[ParserSpec]:
             name="json",
             target="jackfield_text.json_values:JsonParser",
             config="jackfield_text.json_values:JsonConfig",
-            summary="JSON and JSON Lines, as one line for each value with the path to it.",
+            summary="JSON and JSON Lines, as one line per value with its path.",
             extensions=("json", "jsonl", "ndjson"),
             in_process_bytes=_SMALL,
             media_types=("application/json", "application/x-ndjson", "application/jsonl"),
@@ -55,7 +55,7 @@ def parsers() -> list[ParserSpec]:
         ParserSpec(
             name="man",
             target="jackfield_text.man:ManParser",
-            summary="Manual pages of Unix (man and mdoc): sections, options as lists, examples as code, tables.",
+            summary="Unix manual pages (man and mdoc): sections, options as lists, examples as code, tables.",
             extensions=(*_MANUAL.split(),),
             media_types=("text/troff", "application/x-troff-man"),
         ),
