@@ -159,7 +159,7 @@ def test_files_that_root_s_code_makes_never_run_as_root(run: Run, tmp_path: Path
 @pytest.mark.usefixtures("afresh")
 def test_without_bubblewrap_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(system, "_SBIN", str(tmp_path))
-    with pytest.raises(SandboxError, match="'bwrap' is not installed: install your system's package bubblewrap"):
+    with pytest.raises(SandboxError, match="'bwrap' is not installed: install your system's bubblewrap package"):
         Bubblewrap().protection()
 
 

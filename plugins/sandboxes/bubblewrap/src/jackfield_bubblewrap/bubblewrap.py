@@ -158,7 +158,7 @@ def _probe() -> tuple[frozenset[Risk], str]:
     try:
         program_of_system("bwrap")
     except SandboxError as error:
-        return frozenset(), f"{error}: install your system's package bubblewrap (apt-get install bubblewrap)"
+        return frozenset(), f"{error}: install your system's bubblewrap package (apt-get install bubblewrap)"
     try:
         return probe_protection(Bubblewrap()), ""
     except SandboxError as error:

@@ -41,7 +41,7 @@ class LandlockSandbox(ProgramSandbox):
         """
         if program.network and not _has_namespaces():
             raise SandboxError(
-                "without namespaces a program that may use the network could also reach the sockets of other programs, "
+                "without namespaces, a program with network access could also reach the sockets of other programs, "
                 "such as Docker's: install bubblewrap, allow user namespaces, or run it without the network"
             )
         program = resolved(program)
@@ -71,7 +71,10 @@ def _has_namespaces() -> bool:
 def _probe() -> tuple[frozenset[Risk], str]:
     """Determine by trial which risks are covered here, or why the sandbox is unusable."""
     if not restricts_files():
-        return frozenset(), "Landlock needs Linux 6.2 or later, with Landlock among the kernel's security modules"
+        return (
+            frozenset(),
+            "Landlock requires Linux 6.2 or later, with Landlock enabled among the kernel's security modules",
+        )
     try:
         return probe_protection(LandlockSandbox()), ""
     except SandboxError as error:

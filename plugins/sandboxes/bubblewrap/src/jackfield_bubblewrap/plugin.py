@@ -15,14 +15,16 @@ def sandboxes() -> list[SandboxSpec]:
             name="bubblewrap",
             target="jackfield_bubblewrap.bubblewrap:Bubblewrap",
             config="jackfield_bubblewrap.config:BubblewrapConfig",
-            summary="Programs in namespaces of their own: only their folders can be written, and there is no network.",
+            summary="Runs programs in separate namespaces: only their own folders are writable, and the network "
+            "is off by default.",
             check="jackfield_bubblewrap.checks:problems",
             effects=EFFECTS,
         ),
         SandboxSpec(
             name="landlock",
             target="jackfield_bubblewrap.landlock:LandlockSandbox",
-            summary="Programs kept from files by the kernel alone, and from the rest if it has user namespaces.",
+            summary="Restricts file access through the kernel alone, and everything else if user namespaces are "
+            "available.",
             effects=EFFECTS,
         ),
     ]

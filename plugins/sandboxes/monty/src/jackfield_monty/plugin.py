@@ -12,7 +12,7 @@ def sandboxes() -> list[SandboxSpec]:
         SandboxSpec(
             name="monty",
             target="jackfield_monty.sandbox:MontySandbox",
-            summary="Runs short Python code in an interpreter of its own, without packages, files and network.",
+            summary="Runs short Python code in a separate interpreter, without packages, files or network.",
             config="jackfield_monty.sandbox:MontyConfig",
             effects=frozenset({"processes"}),
             runs_programs=False,

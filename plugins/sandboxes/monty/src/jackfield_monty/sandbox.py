@@ -34,8 +34,8 @@ _PLAIN = (bool, int, float, str, bytes, datetime.date, datetime.time, datetime.t
 class MontyConfig(Config):
     """Limits for code and output."""
 
-    max_code_chars: int = Field(default=100_000, ge=1, description="Longer code is not run")
-    max_output_chars: int = Field(default=1_000_000, ge=1, description="Code that prints more is ended")
+    max_code_chars: int = Field(default=100_000, ge=1, description="Longer code is rejected")
+    max_output_chars: int = Field(default=1_000_000, ge=1, description="Code that prints more is terminated")
 
 
 class MontySandbox(CodeSandbox):
@@ -70,7 +70,7 @@ class MontySandbox(CodeSandbox):
         """
         client = _client()
         if len(code) > self.config.max_code_chars:
-            return CodeResult(error=f"the code has more than {self.config.max_code_chars:,} characters: send less")
+            return CodeResult(error=f"the code is longer than {self.config.max_code_chars:,} characters: shorten it")
         run = _Run(client, code, dict(values or {}), _limits(limits), self.config.max_output_chars)
         # With Monty's own asynchronous waiting, one process in five ends with SIGABRT after finishing.
         task = asyncio.ensure_future(sync.in_worker(run.work))
@@ -81,7 +81,7 @@ class MontySandbox(CodeSandbox):
             run.end()
             await asyncio.wait([task], timeout=_END_S)
         if not done:
-            return CodeResult(None, run.printed, f"TimeoutError: the code was ended after {limits.wall_s:g} s")
+            return CodeResult(None, run.printed, f"TimeoutError: the code was terminated after {limits.wall_s:g} s")
         return self._result(client, run, task)
 
     def _result(self, client: Any, run: _Run, task: asyncio.Future[object]) -> CodeResult:
@@ -91,14 +91,14 @@ class MontySandbox(CodeSandbox):
         except (client.MontyRuntimeError, client.MontySyntaxError) as error:
             problem = _shortened(error.display())
         except client.MontyConversionError as error:
-            raise ValueError(f"the code cannot be given such a value: {error}") from error
+            raise ValueError(f"cannot pass this value to the code: {error}") from error
         except client.MontyCrashedError as error:
-            problem = f"the code ended the interpreter: {error}"
+            problem = f"the code crashed the interpreter: {error}"
         except (_TooDeepError, RecursionError) as error:
-            problem = f"the value cannot be given back: {error}"
+            problem = f"cannot return the value: {error}"
         if run.is_full:  # perhaps on its last line, so the code ended before it could be stopped
             most = self.config.max_output_chars
-            value, problem = None, f"the code was ended: it printed more than {most:,} characters"
+            value, problem = None, f"the code was terminated: it printed more than {most:,} characters"
         return CodeResult(value, run.printed, problem)
 
 
@@ -148,7 +148,7 @@ class _Run:
                 pool = stack.enter_context(self._client.Monty(min_processes=0, max_processes=1))
                 session = stack.enter_context(pool.checkout(limits=self._limits))
             except (OSError, RuntimeError, self._client.MontyError) as error:
-                raise SandboxError(f"monty does not start: {error}. {_HOW_TO_INSTALL}") from error
+                raise SandboxError(f"monty failed to start: {error}. {_HOW_TO_INSTALL}") from error
             with self._lock:
                 if self._is_ended:
                     return None  # no caller waits for it
@@ -182,7 +182,7 @@ class _TooDeepError(Exception):
 def _plain(value: Any, depth: int = 0) -> object:
     """Convert a value to plain data. Monty's own objects become their repr."""
     if depth > _DEEPEST:
-        raise _TooDeepError(f"it is nested more than {_DEEPEST} levels deep")
+        raise _TooDeepError(f"nested more than {_DEEPEST} levels deep")
     if type(value) in _PLAIN or isinstance(value, datetime.datetime):
         return value
     if isinstance(value, list | tuple | set | frozenset):
@@ -199,5 +199,5 @@ def _client() -> Any:
     try:
         import pydantic_monty
     except ImportError as error:
-        raise SandboxError(f"monty cannot be used here: {error}. {_HOW_TO_INSTALL}") from error
+        raise SandboxError(f"monty is unavailable here: {error}. {_HOW_TO_INSTALL}") from error
     return pydantic_monty
