@@ -61,13 +61,13 @@ def edit(do: Do, path: str, old: str, new: str, **options: Any) -> str:
 def test_a_long_file_is_read_in_parts_that_say_where_to_go_on(root: Path, do: Do) -> None:
     (root / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 11)))
     assert do(ReadFile, path="a.txt", cfg={"max_lines": 2}) == (
-        "1\tline 1\n2\tline 2\n[lines 1 to 2 of a.txt; it continues at start_line=3]"
+        "1\tline 1\n2\tline 2\n[lines 1 to 2 of a.txt; continue with start_line=3]"
     )
     assert do(ReadFile, path="a.txt", start_line=9) == "9\tline 9\n10\tline 10"
     assert do(ReadFile, path="a.txt", start_line=4, end_line=4).startswith("4\tline 4\n[")
     many = do(ReadFile, path="a.txt", cfg={"max_chars": 100, "max_line_chars": 20}, start_line=1)
     assert many.splitlines()[:2] == ["1\tline 1", "2\tline 2"]
-    with pytest.raises(ToolArgumentError, match=r"a\.txt has 10 lines: start_line is beyond its end"):
+    with pytest.raises(ToolArgumentError, match=r"a\.txt has 10 lines: start_line is past the end of the file"):
         do(ReadFile, path="a.txt", start_line=11)
     with pytest.raises(ToolArgumentError, match="end_line 1 is before start_line 2"):
         do(ReadFile, path="a.txt", start_line=2, end_line=1)
@@ -87,13 +87,13 @@ def test_a_file_of_one_huge_line_is_read_within_bounds(root: Path, do: Do) -> No
     (root / "a.txt").write_bytes(b"x" * 3_000_000 + b"\nend")
     assert do(ReadFile, path="a.txt") == f"1\t{'x' * 2000}[… 2,998,001 more characters]\n2\tend"
     given_up = do(ReadFile, path="a.txt", start_line=2, cfg={"max_scan_bytes": 100_000})
-    assert given_up == "[a.txt is not read any further; its line 1 is somewhere in the middle]"
+    assert given_up == "[reading of a.txt stopped at line 1, before the end of the file]"
 
 
 def test_reading_ends_when_its_time_is_over(root: Path, do: Do) -> None:
     (root / "a").write_text("\n" * 10_000)
     shown = do(ReadFile, path="a", start_line=10_000, cfg={"time_limit_s": 1e-9})
-    assert shown == "[a is not read any further; its line 1 is somewhere in the middle]"
+    assert shown == "[reading of a stopped at line 1, before the end of the file]"
 
 
 def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do) -> None:
@@ -102,9 +102,9 @@ def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do)
         file.truncate(2**40)
     assert do(ReadFile, path="hole.txt", end_line=1).startswith("1\tx\n")
     cfg = {"max_scan_bytes": 100_000}
-    assert "is not read any further" in do(ReadFile, path="hole.txt", start_line=6000, cfg=cfg)
+    assert "stopped at line" in do(ReadFile, path="hole.txt", start_line=6000, cfg=cfg)
     assert "1 files are too large" in do(SearchFiles, query="nothing")
-    with pytest.raises(ToolArgumentError, match="more than 10,485,760 bytes"):
+    with pytest.raises(ToolArgumentError, match="larger than 10,485,760 bytes"):
         edit(do, "hole.txt", "x", "y")
 
 
@@ -134,7 +134,7 @@ def test_other_encodings_are_tried_when_they_are_set_and_kept_by_an_edit(root: P
     do(EditFile, path="a", edits=[{"old_text": "twice", "new_text": "两次"}], cfg=cfg)
     assert (root / "a").read_bytes() == "潮汐 两次".encode("gb18030")
     (root / "b").write_bytes("é".encode("latin-1"))
-    with pytest.raises(ToolArgumentError, match=r"the file is in latin-1, which cannot hold '\\u6c34'"):
+    with pytest.raises(ToolArgumentError, match=r"the file is encoded as latin-1, which cannot represent '\\u6c34'"):
         do(EditFile, path="b", edits=[{"old_text": "é", "new_text": "水"}], cfg={"encodings": ["utf-8", "latin-1"]})
 
 
@@ -162,10 +162,10 @@ def test_what_is_not_a_text_file_is_refused(root: Path, do: Do) -> None:
         finally:
             os.chdir(here)
         for path, says in (
-            ("image.png", "image.png is not a text: it has 10 bytes of binary data"),
+            ("image.png", "image.png is not a text file: it contains 10 bytes of binary data"),
             ("pipe", "not a regular file"),
             ("socket", "not a regular file"),
-            ("folder", "folder is a folder: list_files lists what is in it"),
+            ("folder", "folder is a folder: use list_files to see its contents"),
             (".", "is a folder"),
         ):
             with pytest.raises(ToolArgumentError, match=says):
@@ -210,10 +210,10 @@ def test_a_result_of_just_the_limit_is_whole_and_a_line_that_is_longer_comes_alo
         f"1\t{'x' * 49}", f"2\t{'y' * 49}"
     ]  # fmt: skip
     shorter = do(ReadFile, path="a", cfg={"max_chars": 100})
-    assert shorter.endswith("[lines 1 to 2 of a; it continues at start_line=3]")
+    assert shorter.endswith("[lines 1 to 2 of a; continue with start_line=3]")
     (root / "b").write_text(f"{'x' * 200}\nnext")
     assert do(ReadFile, path="b", cfg={"max_chars": 100}) == (
-        f"1\t{'x' * 200}\n[lines 1 to 1 of b; it continues at start_line=2]"
+        f"1\t{'x' * 200}\n[lines 1 to 1 of b; continue with start_line=2]"
     )
 
 
@@ -246,10 +246,10 @@ def test_only_a_null_character_near_the_beginning_makes_a_file_binary(
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (errno.EACCES, "may not be used: permission denied"),
-        (errno.EPERM, "may not be used: permission denied"),
-        (errno.ENOTDIR, "leads through something that is not a folder"),
-        (errno.ELOOP, "leads through a link that was just made: try again"),
+        (errno.EACCES, "cannot be accessed: permission denied"),
+        (errno.EPERM, "cannot be accessed: permission denied"),
+        (errno.ENOTDIR, "has a path component that is not a folder"),
+        (errno.ELOOP, "leads through a newly created link: try again"),
         (errno.ENAMETOOLONG, "is too long for a file name"),
         (errno.ENOSPC, "cannot be written: the disk is full"),
         (errno.EDQUOT, "cannot be written: the disk is full"),
@@ -314,13 +314,13 @@ def test_a_file_of_just_the_limit_can_be_written_edited_and_searched(root: Path,
     do(WriteFile, path="a", content="é twice", cfg=cfg)
     do(EditFile, path="a", edits=[{"old_text": "twice", "new_text": "third"}], cfg=cfg)
     assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third"
-    with pytest.raises(ToolArgumentError, match="at most 8 bytes, and this one would have 9"):
+    with pytest.raises(ToolArgumentError, match="would be 9 bytes; the limit is 8"):
         # 8 characters
         do(EditFile, path="a", edits=[{"old_text": "third", "new_text": "thirds"}], cfg=cfg)
     (root / "b").write_text("third 789")
-    with pytest.raises(ToolArgumentError, match="b has more than 8 bytes"):
+    with pytest.raises(ToolArgumentError, match="b is larger than 8 bytes"):
         do(EditFile, path="b", edits=[{"old_text": "third", "new_text": "x"}], cfg=cfg)
-    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third\n\n[1 files are too large to be searched]"
+    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third\n\n[1 files are too large to search]"
 
 
 def test_the_copy_of_a_private_file_is_private_while_it_is_written(
@@ -370,11 +370,11 @@ def test_a_read_only_file_and_a_file_too_large_are_left_alone(root: Path, do: Do
     for change in (lambda: do(WriteFile, path="a", content="b"), lambda: edit(do, "a", "a", "b")):
         with pytest.raises(ToolArgumentError, match="a is read-only"):
             change()
-    with pytest.raises(ToolArgumentError, match="at most 100 bytes, and this one would have 101"):
+    with pytest.raises(ToolArgumentError, match="would be 101 bytes; the limit is 100"):
         do(WriteFile, path="b", content="x" * 101, cfg={"max_file_bytes": 100})
     (root / "c").write_text("x" * 60)
     grown = {"old_text": "x", "new_text": "xx", "replace_all": True}
-    with pytest.raises(ToolArgumentError, match="more than 100 characters"):
+    with pytest.raises(ToolArgumentError, match="larger than 100 characters"):
         do(EditFile, path="c", edits=[grown], cfg={"max_file_bytes": 100})
     assert (root / "a").read_text() == "a"
     assert not (root / "b").exists()
@@ -413,19 +413,19 @@ def test_several_edits_are_made_all_or_not_at_all(root: Path, do: Do) -> None:
 
 def test_a_text_that_occurs_more_than_once_is_answered_with_where(root: Path, do: Do) -> None:
     (root / "a").write_text("x = 1\ny = 1\nz = 1\n")
-    with pytest.raises(ToolArgumentError, match="occurs more than once, on the lines 1, 2, 3: add the lines around it"):
+    with pytest.raises(ToolArgumentError, match="occurs more than once, on lines 1, 2, 3: add surrounding lines"):
         edit(do, "a", " = 1", " = 2")
     assert edit(do, "a", " = 1", " = 2", replace_all=True) == "Edited a: 3 replacements, at line 1, 2, 3."
     (root / "b").write_text("aaa")
-    with pytest.raises(ToolArgumentError, match="occurs more than once, on the lines 1, 1"):
+    with pytest.raises(ToolArgumentError, match="occurs more than once, on lines 1, 1"):
         edit(do, "b", "aa", "b")
 
 
 def test_a_text_that_is_not_there_is_answered_with_what_is_like_it(root: Path, do: Do) -> None:
     (root / "a").write_text("def tides(day):\n    return 2\n\ndef ebb():\n    return 3\n")
-    with pytest.raises(ToolArgumentError, match=r"most like it .*:\n1\tdef tides\(day\):"):
+    with pytest.raises(ToolArgumentError, match=r"most similar lines .*:\n1\tdef tides\(day\):"):
         edit(do, "a", "def tide(day):", "x")
-    with pytest.raises(ToolArgumentError, match="from line 4, the same words occur with other spaces"):
+    with pytest.raises(ToolArgumentError, match="the same text with different whitespace occurs at line 4"):
         edit(do, "a", "def ebb():\n  return 3", "x")
     with pytest.raises(ToolArgumentError, match=r"does not occur in the file$"):
         edit(do, "a", "\n\n\n", "x")
@@ -433,13 +433,13 @@ def test_a_text_that_is_not_there_is_answered_with_what_is_like_it(root: Path, d
 
 def test_an_edit_that_looks_for_something_like_a_huge_file_ends(root: Path, do: Do) -> None:
     (root / "a").write_text("".join(f"{'ab' * 50} {number}\n" for number in range(60_000)))
-    with pytest.raises(ToolArgumentError, match="most like it"):
+    with pytest.raises(ToolArgumentError, match="most similar lines"):
         edit(do, "a", "ab" * 4_000_000, "x")
 
 
 def test_a_text_that_occurs_millions_of_times_is_answered_at_once(root: Path, do: Do) -> None:
     (root / "a").write_text("a\n" * 2_000_000)
-    with pytest.raises(ToolArgumentError, match="on the lines 1, 2, 3, 4, 5, …: add"):
+    with pytest.raises(ToolArgumentError, match="on lines 1, 2, 3, 4, 5, …: add"):
         edit(do, "a", "a", "b")
     assert edit(do, "a", "a\n", "b\n", replace_all=True) == ("Edited a: 2000000 replacements, at line 1, 2, 3, 4, 5.")
 
@@ -474,7 +474,7 @@ def test_who_locks_a_folder_for_ever_is_an_error_and_no_wait_for_ever(
     held = os.open(root, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(ToolServiceError, match="the folder of a is in use by another program: try again"):
+        with pytest.raises(ToolServiceError, match="the folder containing a is in use by another program: try again"):
             do(WriteFile, path="a", content="x")
     finally:
         os.close(held)
@@ -550,8 +550,8 @@ def test_a_list_has_what_is_below_a_folder_and_does_not_enter_what_is_skipped(ro
     assert do(ListFiles, path=".git") == ".git/config (2 bytes)"
     assert do(ListFiles, path="src", depth=1) == "src/a.py (2 bytes)\nsrc/deep/"
     assert do(ListFiles, path="link/", pattern="*.py") == "link/a.py (2 bytes)\nlink/deep/b.py (2 bytes)"
-    assert do(ListFiles, path=".", pattern="*.rs") == "[no file fits '*.rs']"
-    assert do(ListFiles, path=".", cfg={"max_entries": 2}).splitlines()[2].startswith("[and more")
+    assert do(ListFiles, path=".", pattern="*.rs") == "[no file matches '*.rs']"
+    assert do(ListFiles, path=".", cfg={"max_entries": 2}).splitlines()[2].startswith("[more entries")
 
 
 def test_a_workspace_that_nobody_has_written_to_is_empty(root: Path, do: Do) -> None:
@@ -601,10 +601,10 @@ def test_a_folder_with_endless_names_is_read_in_part(root: Path, do: Do, monkeyp
 def test_lists_and_searches_end_when_their_time_is_over(root: Path, do: Do) -> None:
     (root / "a").write_text("needle")
     assert do(ListFiles, path=".", cfg={"time_limit_s": 1e-9}) == (
-        "[and more: list one of the folders, or give a pattern]"
+        "[more entries omitted: list one of the folders, or pass a pattern]"
     )
     assert do(SearchFiles, query="needle", cfg={"time_limit_s": 1e-9}) == (
-        "Nothing was found.\n\n[and maybe more: search in one folder, or for something longer]"
+        "Nothing was found.\n\n[there may be more matches: search a single folder, or use a more specific query]"
     )
 
 
@@ -624,8 +624,8 @@ def test_a_search_reads_so_many_bytes_altogether(root: Path, do: Do) -> None:
         (root / name).write_text("needle ...")
     found = do(SearchFiles, query="needle", cfg={"max_scan_bytes": 11})
     assert [line for line in found.splitlines() if len(line) == 1] == ["a", "b"]
-    assert found.endswith("[and maybe more: search in one folder, or for something longer]")
-    assert "maybe more" not in do(SearchFiles, query="needle", cfg={"max_scan_bytes": 31})
+    assert found.endswith("[there may be more matches: search a single folder, or use a more specific query]")
+    assert "more matches" not in do(SearchFiles, query="needle", cfg={"max_scan_bytes": 31})
 
 
 def test_a_list_of_just_the_limit_is_whole(root: Path, do: Do) -> None:
@@ -729,7 +729,7 @@ def test_a_search_ends_where_its_bounds_are(root: Path, do: Do) -> None:
         (root / name).write_text("x\n" * 50)
     found = do(SearchFiles, query="x", cfg={"max_matches": 60})
     assert found.count(": x") == 60
-    assert found.endswith("[and maybe more: search in one folder, or for something longer]")
+    assert found.endswith("[there may be more matches: search a single folder, or use a more specific query]")
     many = do(SearchFiles, query="x", context=20, cfg={"max_chars": 100})
     assert len(many) < 300
     (root / "long").write_text("y" * 100_000 + "needle" + "z" * 100_000)
@@ -748,10 +748,10 @@ def test_an_expression_that_backtracks_elsewhere_takes_linear_time(root: Path, d
     ("query", "says"),
     [
         ("(", "not a valid regular expression: missing"),
-        ("(?=a)", "Look-around and back references are not possible"),
+        ("(?=a)", "Look-around and backreferences are not supported"),
         ("((a{100}){100}){100}", "not a valid regular expression"),
         ("a\nb", "one line at a time"),
-        ("x" * 1001, "has 1,001"),
+        ("x" * 1001, "got 1,001"),
         ("\ud83d", "a lone surrogate"),
     ],
 )
@@ -807,7 +807,7 @@ def test_all_of_them_are_one_set_whose_settings_go_to_each(root: Path) -> None:
     (root / "a").write_text("1\n2\n")
     assert call_tool(
         agent.function_map["read_file"], {"path": "a"}, context=ToolContext(workspace=agent.workspace)
-    ) == ("1\t1\n[lines 1 to 1 of a; it continues at start_line=2]")
+    ) == ("1\t1\n[lines 1 to 1 of a; continue with start_line=2]")
 
 
 NAMES = ("read_file", "list_files", "search_files", "write_file", "edit_file")

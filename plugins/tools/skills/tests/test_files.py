@@ -92,9 +92,9 @@ def test_a_name_and_a_description_may_have_just_their_limits(tmp_path: Path) -> 
     loaded = load_skill(written(tmp_path, name="n" * 64, description="d" * 1024))
     assert (loaded.name, loaded.description) == ("n" * 64, "d" * 1024)
     assert len(loaded.line) <= 1100
-    with pytest.raises(ConfigError, match="it is 1 to 64 of a-z"):
+    with pytest.raises(ConfigError, match="use 1 to 64 characters from a-z"):
         load_skill(written(tmp_path, name="n" * 65))
-    with pytest.raises(ConfigError, match="its description has 1,025 characters; 1,024 are allowed"):
+    with pytest.raises(ConfigError, match="description must be at most 1,024 characters, got 1,025"):
         load_skill(written(tmp_path, name="long", description="d" * 1025))
 
 
@@ -149,5 +149,5 @@ def test_a_text_has_as_many_parts_as_it_needs(tmp_path: Path, chars: int, parts:
     tool = SkillTool({"it": load_skill(folder)})
     found = [tool.call({"name": "it", "file": "a", "part": number + 1}) for number in range(parts)]
     assert sum(part.partition("\n[part")[0].count("x") for part in found) == chars
-    with pytest.raises(ToolArgumentError, match=f"it has {parts} parts, and no part {parts + 1}"):
+    with pytest.raises(ToolArgumentError, match=f"no part {parts + 1}: the text has {parts} parts"):
         tool.call({"name": "it", "file": "a", "part": parts + 1})

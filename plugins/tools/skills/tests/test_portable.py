@@ -126,7 +126,7 @@ def test_a_server_is_handed_on_with_its_paths_in_place(root: Path, tmp_path: Pat
 
 def test_without_the_tool_for_servers_the_error_says_what_to_install(root: Path) -> None:
     write_servers(root, {"local": STDIO})
-    says = r"MCP servers \(local\): pip install jackfield-mcp, or leave them out with mcp: false"
+    says = r"MCP servers \(local\): run pip install jackfield-mcp, or set mcp: false to ignore them"
     with pytest.raises(ConfigError, match=says):
         tools(root, with_mcp=False)
     assert tools(root, with_mcp=False, mcp=False) == {"skill"}
@@ -138,7 +138,7 @@ def test_two_servers_of_one_name_are_refused_because_one_would_be_lost(root: Pat
     shutil.copytree(root, other)
     (other / "skills/greet").rename(other / "skills/welcome")
     (other / "skills/welcome/SKILL.md").write_text("---\nname: welcome\ndescription: Greets.\n---\nSay hello.\n")
-    says = f"two MCP servers are named 'local': {re.escape(f'{root} and {other}')}. Leave one of the folders out"
+    says = f"two MCP servers are named 'local': {re.escape(f'{root} and {other}')}. Remove one of the folders"
     with pytest.raises(ConfigError, match=says):
         tools(root, folders=[str(root), str(other)])
     assert tools(root, folders=[str(root), str(other)], mcp=False) == {"skill"}
@@ -154,37 +154,37 @@ def test_servers_can_be_left_out(root: Path) -> None:
     ("server", "says"),
     [
         ("text", "must be an object"),
-        ({}, "its type None"),
-        ({"type": "websocket"}, "its type 'websocket'"),
+        ({}, "got None"),
+        ({"type": "websocket"}, "got 'websocket'"),
         ({"type": "stdio"}, "command must be a string"),
-        ({**STDIO, "command": "../bin/x"}, "neither a name nor a path"),
-        ({**STDIO, "command": "/bin/sh"}, "neither a name nor a path"),
+        ({**STDIO, "command": "../bin/x"}, "must be a bare name or a path"),
+        ({**STDIO, "command": "/bin/sh"}, "must be a bare name or a path"),
         ({**STDIO, "command": "./../../bin/sh"}, "outside the workspace"),
         ({**STDIO, "command": "./linked"}, "through a link"),
-        ({**STDIO, "command": "bin\\x"}, "neither a name nor a path"),
-        ({**STDIO, "command": ""}, "neither a name nor a path"),
-        ({**STDIO, "command": "${KEY}"}, "an unsupported variable"),
-        ({**STDIO, "url": "https://x.example"}, "it has a field 'url'"),
+        ({**STDIO, "command": "bin\\x"}, "must be a bare name or a path"),
+        ({**STDIO, "command": ""}, "must be a bare name or a path"),
+        ({**STDIO, "command": "${KEY}"}, "unsupported variable"),
+        ({**STDIO, "url": "https://x.example"}, "field 'url'"),
         ({**STDIO, "args": "x"}, "args must be a list"),
         ({**STDIO, "args": [1]}, "args must be a string"),
-        ({**STDIO, "args": ["${OPENAI_API_KEY}"]}, "an unsupported variable"),
-        ({**STDIO, "env": {"A": "${env:OPENAI_API_KEY}"}}, "an unsupported variable"),
-        ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "an unsupported variable"),
-        ({**STDIO, "env": {"PLUGIN_ROOT": "x"}}, "it sets PLUGIN_ROOT"),
-        ({**STDIO, "env": {"plugin_data": "x"}}, "it sets plugin_data"),
-        ({**STDIO, "env": {"A": 1}}, "env must be an object of texts"),
-        ({**STDIO, "cwd": "data"}, "begins with none of"),
+        ({**STDIO, "args": ["${OPENAI_API_KEY}"]}, "unsupported variable"),
+        ({**STDIO, "env": {"A": "${env:OPENAI_API_KEY}"}}, "unsupported variable"),
+        ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "unsupported variable"),
+        ({**STDIO, "env": {"PLUGIN_ROOT": "x"}}, "must not set the reserved variable PLUGIN_ROOT"),
+        ({**STDIO, "env": {"plugin_data": "x"}}, "must not set the reserved variable plugin_data"),
+        ({**STDIO, "env": {"A": 1}}, "env must be an object of strings"),
+        ({**STDIO, "cwd": "data"}, "must start with ./"),
         ({**STDIO, "cwd": "./../.."}, "outside the workspace"),
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside the workspace"),
-        ({"type": "sse", "url": "http://acme.example"}, "must begin with https://"),
-        ({"type": "sse", "url": "https://u:p@acme.example"}, "has no host, or has a user"),
-        ({"type": "sse", "url": "https://@acme.example"}, "has no host, or has a user"),
-        ({"type": "sse", "url": "https://acme.example/#a"}, "or has a user or a fragment"),
-        ({"type": "sse", "url": "https:///mcp"}, "has no host, or has a user"),
-        ({"type": "sse", "url": "https://${KEY}.acme.example"}, "an unsupported variable"),
+        ({"type": "sse", "url": "http://acme.example"}, "must start with https://"),
+        ({"type": "sse", "url": "https://u:p@acme.example"}, "must have a host, and no user"),
+        ({"type": "sse", "url": "https://@acme.example"}, "must have a host, and no user"),
+        ({"type": "sse", "url": "https://acme.example/#a"}, "and no user or fragment"),
+        ({"type": "sse", "url": "https:///mcp"}, "must have a host, and no user"),
+        ({"type": "sse", "url": "https://${KEY}.acme.example"}, "unsupported variable"),
         (
             {"type": "sse", "url": "https://acme.example", "headers": {"A": "${KEY}"}},
-            "an unsupported variable",
+            "unsupported variable",
         ),
     ],
 )
@@ -217,7 +217,7 @@ def test_servers_that_cannot_be_read_are_left_out_and_the_skills_stay(
     with caplog.at_level(logging.WARNING):
         assert tools(root) == {"skill"}
     assert handed_on == []
-    assert "the MCP servers of my-plugin are left out" in caplog.text
+    assert "skipping the MCP servers of my-plugin" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_servers_that_cannot_be_read_are_left_out_and_the_skills_stay(
     [
         ("{", "cannot be used"),
         ("[]", "must be an object"),
-        (json.dumps({"name": "x"}), "$schema is not that of Agent Plugins 1.x"),
-        (json.dumps({"$schema": SCHEMA.format("plugin").replace("1.0.0", "2.0.0"), "name": "x"}), "$schema is not"),
+        (json.dumps({"name": "x"}), "$schema must be that of Agent Plugins 1.x"),
+        (json.dumps({"$schema": SCHEMA.format("plugin").replace("1.0.0", "2.0.0"), "name": "x"}), "$schema must be"),
         (json.dumps({"$schema": SCHEMA.format("plugin")}), "None is not a valid name"),
         (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "a..b"}), "'a..b' is not a valid name"),
         (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "A"}), "'A' is not a valid name"),

@@ -63,7 +63,7 @@ def test_the_files_of_a_skill_are_named_and_read(tmp_path: Path) -> None:
     tool = tool_of(tmp_path)
     assert read(tool, "tides") == "How to do it.\n\n[Files of this skill:\nreferences/harbours.md\n]"
     assert read(tool, "tides", file="references/harbours.md") == "Kiel"
-    with pytest.raises(ToolArgumentError, match="there is no skill 'tidse'; did you mean 'tides'"):
+    with pytest.raises(ToolArgumentError, match="no skill named 'tidse'; did you mean 'tides'"):
         read(tool, "tidse")
 
 
@@ -72,10 +72,10 @@ def test_a_long_text_is_read_in_parts(tmp_path: Path) -> None:
     skill(tmp_path, "long", body=body)
     tool = tool_of(tmp_path)
     parts = [read(tool, "long", part=number) for number in (1, 2, 3)]
-    assert parts[0].endswith("\n[part 1 of 3: ask for part 2 to read on]")
+    assert parts[0].endswith("\n[part 1 of 3: call again with part=2 to continue]")
     assert parts[2].endswith("\n[part 3 of 3]")
     assert "".join(part.rpartition("\n[part")[0] for part in parts) == body.strip()
-    with pytest.raises(ToolArgumentError, match="it has 3 parts, and no part 4"):
+    with pytest.raises(ToolArgumentError, match="no part 4: the text has 3 parts"):
         read(tool, "long", part=4)
 
 
@@ -129,23 +129,26 @@ def test_a_folder_with_many_files_is_not_listed_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "it has no front matter"),
-        (b"# Only a heading\n", "it has no front matter"),
-        (b"---\nname: it\ndescription: x\n", "it has no front matter"),
-        (b"---\n" + b"#\n" * 20_000 + b"---\n", "it has no front matter"),
+        (b"", "missing front matter"),
+        (b"# Only a heading\n", "missing front matter"),
+        (b"---\nname: it\ndescription: x\n", "missing front matter"),
+        (b"---\n" + b"#\n" * 20_000 + b"---\n", "missing front matter"),
         (b"---\n- a\n---\n", "must have the lines name: and description:"),
         (b"---\nname: [\n---\n", "not valid YAML"),
-        (b"---\nname: it\n---\n", "it has no description"),
-        (b"---\nname: it\ndescription: '  '\n---\n", "it has no description"),
-        (b"---\nname: it\ndescription: [a]\n---\n", "it has no description"),
-        (b"---\nname: it\ndescription: " + b"x" * 1025 + b"\n---\n", "its description has 1,025 characters"),
+        (b"---\nname: it\n---\n", "missing description"),
+        (b"---\nname: it\ndescription: '  '\n---\n", "missing description"),
+        (b"---\nname: it\ndescription: [a]\n---\n", "missing description"),
+        (
+            b"---\nname: it\ndescription: " + b"x" * 1025 + b"\n---\n",
+            "description must be at most 1,024 characters, got 1,025",
+        ),
         (b"---\ndescription: x\n---\n", "None is not a valid name"),
         (b"---\nname: It\ndescription: x\n---\n", "'It' is not a valid name"),
         (b"---\nname: -it\ndescription: x\n---\n", "'-it' is not a valid name"),
         (b"---\nname: i--t\ndescription: x\n---\n", "'i--t' is not a valid name"),
         (b"---\nname: 12\ndescription: x\n---\n", "12 is not a valid name"),
         (b"---\nname: " + b"x" * 65 + b"\ndescription: x\n---\n", "is not a valid name"),
-        (b"---\nname: other\ndescription: x\n---\n", "its name is 'other', and its folder is 'it'"),
+        (b"---\nname: other\ndescription: x\n---\n", "name 'other' does not match the folder name 'it'"),
         (b"---\nname: it\nname: it\ndescription: x\n---\n", "duplicate key 'name'"),
         (b"---\nname: it\ndescription: x\nmetadata: {a: 1, a: 2}\n---\n", "duplicate key 'a'"),
         (b"---\na: &a [x]\nname: it\ndescription: *a\n---\n", "aliases"),
@@ -252,12 +255,10 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
     project = tmp_path / "project"
     skill(project / ".agents/skills", "ours")
     monkeypatch.chdir(project)
-    with pytest.raises(ConfigError, match=r"which\? Write folders: \[FOLDER\]"):
+    with pytest.raises(ConfigError, match=r"no folders to read: set folders: \[FOLDER\]"):
         of_project()
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.x" = "acme"}\n')
-    with pytest.raises(
-        ConfigError, match=r"the project is not trusted yet\. Look at them, and decide: jackfield trust"
-    ):
+    with pytest.raises(ConfigError, match=r"the project is not trusted\. Review them and run jackfield trust"):
         of_project()
     assert main(["trust", "--yes"]) == 0
     capsys.readouterr()

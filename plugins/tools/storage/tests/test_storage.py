@@ -44,10 +44,10 @@ def test_what_is_put_is_got_scanned_and_deleted(tool: Storage) -> None:
     assert do(tool, "scan", "/notes") == "/a/b: 线\n行\n/today: High water"
     assert do(tool, "delete", "notes/today") == "Successfully deleted notes/today"
     for operate, key, says in (
-        ("get", "notes/today", "there is nothing under notes/today: scan lists the keys"),
+        ("get", "notes/today", "nothing is stored under notes/today: use scan to list the keys"),
         ("delete", "notes/today", "Delete Failed: notes/today does not exist"),
-        ("scan", "gone", "Scan Failed: there is nothing below gone"),
-        ("scan", "notesbook", "has a value and nothing below it: get it"),
+        ("scan", "gone", "Scan Failed: nothing is stored below gone"),
+        ("scan", "notesbook", "has a value but nothing below it: use get"),
     ):
         with pytest.raises(ToolArgumentError, match=says):
             do(tool, operate, key)
@@ -78,7 +78,7 @@ def test_it_is_kept_in_the_workspace_of_the_run_unless_a_folder_is_named(tmp_pat
 def test_there_is_a_limit_and_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     tool = Storage(storage_root_path=tmp_path, max_bytes=20)
     do(tool, "put", "a", "x" * 10)
-    with pytest.raises(ToolArgumentError, match="there is no room for a: at most 20 bytes"):
+    with pytest.raises(ToolArgumentError, match="no space left for a: the limit is 20 bytes"):
         do(tool, "put", "a", "y" * 20)
     assert do(tool, "get", "a") == "x" * 10
     do(tool, "put", "a", "y" * 19)  # it takes its own place
@@ -109,7 +109,7 @@ def test_a_long_scan_says_what_it_leaves_out(tmp_path: Path) -> None:
         do(tool, "put", f"k{number}", "x" * 30)
     *shown, rest = do(tool, "scan").splitlines()
     assert len(shown) == 2
-    assert rest == "[7 more, of which the first is /k2: get them by their keys, or scan less]"
+    assert rest == "[7 more, starting at /k2: get them by key, or scan a longer key]"
 
 
 PROGRAM = """
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_ours_is_left_alone(tool: Storage, tmp_path: Path) ->
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept/storage.sqlite").write_bytes(b"somebody's letters, and not a database at all " * 100)
     before = (tmp_path / "kept/storage.sqlite").read_bytes()
-    with pytest.raises(ToolServiceError, match="the storage cannot be used"):
+    with pytest.raises(ToolServiceError, match="cannot open the storage"):
         do(tool, "put", "a", "x")
     assert (tmp_path / "kept/storage.sqlite").read_bytes() == before
 
@@ -214,9 +214,9 @@ def test_it_is_a_dict_that_lasts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("operate", ["put", "get", "delete"])
 def test_each_operation_needs_a_key_and_put_needs_a_value(tool: Storage, operate: str) -> None:
-    with pytest.raises(ToolArgumentError, match=f"{operate} needs a key, such as notes/today"):
+    with pytest.raises(ToolArgumentError, match=f"{operate} requires a key, such as notes/today"):
         tool.call({"operate": operate, "value": "x"})
-    with pytest.raises(ToolArgumentError, match="put needs a value: the text to save"):
+    with pytest.raises(ToolArgumentError, match="put requires a value: the text to save"):
         do(tool, "put", "a")
     assert do(tool, "put", "a", "") == "Successfully saved a."
     assert do(tool, "get", "a") == ""
@@ -225,7 +225,7 @@ def test_each_operation_needs_a_key_and_put_needs_a_value(tool: Storage, operate
 def test_a_key_may_have_just_the_limit(tool: Storage) -> None:
     do(tool, "put", "k" * 500, "x")
     for operate in ("get", "delete"):
-        with pytest.raises(ToolArgumentError, match="a key has at most 500 characters, and this one has 501"):
+        with pytest.raises(ToolArgumentError, match="a key can have at most 500 characters, got 501"):
             do(tool, operate, "k" * 501)
     assert do(tool, "scan") == f"/{'k' * 500}: x"
 
@@ -242,13 +242,13 @@ def test_a_scan_of_just_the_limit_is_whole(tmp_path: Path) -> None:
         do(tool, "put", name, "x" * size)
     assert len(do(tool, "scan").splitlines()) == 2
     do(tool, "put", "b", "x" * 46)
-    assert do(tool, "scan").splitlines()[1].startswith("[1 more, of which the first is /b:")
+    assert do(tool, "scan").splitlines()[1].startswith("[1 more, starting at /b:")
 
 
 def test_bytes_count_and_not_characters(tmp_path: Path) -> None:
     tool = Storage(storage_root_path=tmp_path, max_bytes=7)
     assert do(tool, "put", "a", "潮汐").startswith("Successfully")
-    with pytest.raises(ToolArgumentError, match="there is no room for b"):
+    with pytest.raises(ToolArgumentError, match="no space left for b"):
         do(tool, "put", "b", "")
     do(tool, "delete", "a")
     do(tool, "put", "b", "x" * 6)

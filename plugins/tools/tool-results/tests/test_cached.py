@@ -137,7 +137,7 @@ def test_items_come_back_as_they_were(finish: Any) -> None:
 
 def test_a_tool_that_does_not_say_so_is_refused_by_name_and_passed_through_in_a_set(finish: Any) -> None:
     counting = Counting(cacheable=False)
-    with pytest.raises(ConfigError, match="'look_up', which does not say that it is cacheable"):
+    with pytest.raises(ConfigError, match="'look_up', which is not declared cacheable"):
         finish([cached(counting.tool)])
 
     @toolset
@@ -250,7 +250,7 @@ def test_a_result_with_a_secret_is_given_and_written_to_no_file(
         (result,) = finish([entry], ("show", {}))
         assert "cached" not in result.metadata
     assert len(counting) == 2
-    assert "a result is not kept: it contains a secret" in caplog.text
+    assert "not caching a result: it contains a secret" in caplog.text
     assert secret.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob("cache.sqlite*"))
 
 
@@ -338,7 +338,7 @@ def test_a_result_that_is_not_json_is_given_and_not_kept(finish: Any, caplog: py
     for _ in range(2):
         assert asyncio.run(tools[0].call({}, context=ToolContext())).content == "odd"
     assert len(made) == 2
-    assert "a result is not kept: its metadata is not JSON" in caplog.text
+    assert "not caching a result: its metadata is not JSON-serializable" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,10 @@ def test_a_model_reads_the_beginning_then_parts_and_searches(finish: Any) -> Non
     )
     beginning, note = first.message.items
     assert len(beginning.text or "") < 600
-    assert "in 1000 lines and is kept as 'result_1'" in str(note.text)
+    assert "in 1000 lines and is stored as 'result_1'" in str(note.text)
     assert first.metadata["kept_as"] == "result_1"
     assert part.message.content.split("\n")[0] == f"500: line 500 {'x' * 20}"
-    assert "[499 more lines, from line 502]" in part.message.content
+    assert "[499 more lines, starting at line 502]" in part.message.content
     assert end.message.content.count("\n") == 1
     assert [line.partition(":")[0] for line in found.message.content.split("\n")] == [
         "77", *(str(number) for number in range(770, 780))
@@ -163,11 +163,11 @@ def read(text: str, **arguments: Any) -> str:
     [
         ({}, "1: a\n2: b\n3: A\n4: c"),
         ({"lines": 4}, "1: a\n2: b\n3: A\n4: c"),
-        ({"lines": 3}, "1: a\n2: b\n3: A\n[1 more lines, from line 4]"),
+        ({"lines": 3}, "1: a\n2: b\n3: A\n[1 more lines, starting at line 4]"),
         ({"from_line": 4}, "4: c"),
         ({"search": "a"}, "1: a\n3: A"),
         ({"search": "A", "from_line": 2}, "3: A"),
-        ({"search": "a", "lines": 1}, "1: a\n[1 more such lines, from line 3]"),
+        ({"search": "a", "lines": 1}, "1: a\n[1 more matching lines, starting at line 3]"),
     ],
 )
 def test_a_part_has_the_lines_that_are_asked_for(arguments: dict[str, Any], part: str) -> None:
@@ -177,11 +177,11 @@ def test_a_part_has_the_lines_that_are_asked_for(arguments: dict[str, Any], part
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"from_line": 5}, "The last line of 'result_1' is 4"),
-        ({"search": "z"}, "No line from 1 on has 'z'"),
-        ({"search": "b", "from_line": 3}, "No line from 3 on has 'b'"),
-        ({"from_line": 0}, "count from 1"),
-        ({"lines": 0}, "count from 1"),
+        ({"from_line": 5}, "'result_1' has only 4 lines"),
+        ({"search": "z"}, "No line from 1 on contains 'z'"),
+        ({"search": "b", "from_line": 3}, "No line from 3 on contains 'b'"),
+        ({"from_line": 0}, "must be at least 1"),
+        ({"lines": 0}, "must be at least 1"),
     ],
 )
 def test_a_part_that_is_not_there_is_said_in_words(arguments: dict[str, Any], says: str) -> None:
@@ -191,14 +191,14 @@ def test_a_part_that_is_not_there_is_said_in_words(arguments: dict[str, Any], sa
 
 def test_two_hundred_lines_are_read_unless_more_are_asked_for() -> None:
     assert read("x\n" * 300).count("\n") == 200
-    assert read("x\n" * 300).endswith("[101 more lines, from line 201]")
+    assert read("x\n" * 300).endswith("[101 more lines, starting at line 201]")
 
 
 def test_a_part_of_just_the_characters_of_a_part_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_module, "PART_CHARS", 10)
-    assert read("ab\nc") == "1: ab\n[1 more lines, from line 2]"
+    assert read("ab\nc") == "1: ab\n[1 more lines, starting at line 2]"
     assert read("a\nb") == "1: a\n2: b"
-    assert read("abcdefghijk\nb") == "1: abcdefghijk\n[1 more lines, from line 2]"
+    assert read("abcdefghijk\nb") == "1: abcdefghijk\n[1 more lines, starting at line 2]"
 
 
 def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.Monke
     assert results.lines_of("result_3") == ["x" * 11]
     for name in ("result_1", "result_2"):
         with pytest.raises(
-            ToolServiceError, match=f"No result is kept as '{name}'; available: result_3. Call the tool"
+            ToolServiceError, match=f"No stored result named '{name}'; available: result_3. Call the tool"
         ):
             results.lines_of(name)
     results.close()

@@ -103,7 +103,7 @@ def test_after_the_last_attempt_the_error_is_the_result(finish: Any) -> None:
 
 
 def test_a_tool_that_may_do_something_twice_is_refused(finish: Any) -> None:
-    with pytest.raises(ConfigError, match="'fetch', which does not say that it is read-only or idempotent"):
+    with pytest.raises(ConfigError, match="'fetch', which is not declared read-only or idempotent"):
         finish([RetriedCalls(tools=[failing(idempotent=False)])])
     (result,) = finish([RetriedCalls(tools=[failing(idempotent=False, read_only=True)])], ("fetch", {}))
     assert result.message.content == "there"
@@ -148,7 +148,7 @@ def test_an_agent_as_a_tool_is_asked_once_whatever_its_record_is_good_for() -> N
     helper = FnCallAgent([pay], ScriptedModel(script), name="helper", description="Pays.").as_tool()
     assert helper.safety().resumable
     assert not RetriedCalls(tools=[failing()]).applies_to(helper.safety())
-    with pytest.raises(ConfigError, match="'helper', which does not say that it is read-only or idempotent"):
+    with pytest.raises(ConfigError, match="'helper', which is not declared read-only or idempotent"):
         FnCallAgent([RetriedCalls(tools=[helper])], ScriptedModel([]))
 
     @toolset

@@ -26,25 +26,25 @@ class FilesConfig(Config):
     """Encodings, skipped folders and limits of the file tools."""
 
     encodings: list[str] = Field(
-        default=["utf-8"], min_length=1, description="Tried in turn on files without a byte order mark"
+        default=["utf-8"], min_length=1, description="Encodings to try in order for files without a byte order mark"
     )
-    max_file_bytes: int = Field(default=10 * 2**20, ge=1, description="The largest file to write, edit or search")
+    max_file_bytes: int = Field(default=10 * 2**20, ge=1, description="Maximum size of a file to write, edit or search")
     max_scan_bytes: int = Field(
         default=256 * 2**20,
         ge=1,
-        description="Bytes that read_file reads of a larger file, and search_files altogether",
+        description="Maximum number of bytes that read_file reads from one file, and search_files from all files",
     )
-    max_lines: int = Field(default=2000, ge=1, description="Lines of one result")
-    max_line_chars: int = Field(default=2000, ge=20, description="Characters of one line that is read")
-    max_chars: int = Field(default=50_000, ge=100, description="Characters of one result")
-    max_entries: int = Field(default=500, ge=1, description="Files and folders of one list")
-    max_matches: int = Field(default=100, ge=1, description="Matching lines of one search")
+    max_lines: int = Field(default=2000, ge=1, description="Maximum number of lines in one result")
+    max_line_chars: int = Field(default=2000, ge=20, description="Maximum number of characters shown of one line")
+    max_chars: int = Field(default=50_000, ge=100, description="Maximum number of characters in one result")
+    max_entries: int = Field(default=500, ge=1, description="Maximum number of files and folders in one listing")
+    max_matches: int = Field(default=100, ge=1, description="Maximum number of matching lines in one search")
     time_limit_s: float = Field(
-        default=20, gt=0, description="Seconds for reading, a list or a search; partial results are shown"
+        default=20, gt=0, description="Time limit for a read, listing or search, in seconds; partial results are shown"
     )
     skip: list[str] = Field(
         default=[".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"],
-        description="Names of folders that lists and searches do not enter, unless their path is given",
+        description="Names of folders that listings and searches skip, unless their path is passed",
     )
 
     @field_validator("encodings")
@@ -57,6 +57,6 @@ class FilesConfig(Config):
                 codec = ""
             if codec not in _CODECS:
                 raise ValueError(
-                    f"{name!r} is not an encoding of the web: use one such as 'utf-8', 'gb18030' or 'cp1252'"
+                    f"{name!r} is not a web encoding: use an encoding such as 'utf-8', 'gb18030' or 'cp1252'"
                 )
         return names

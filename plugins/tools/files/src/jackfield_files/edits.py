@@ -75,12 +75,12 @@ def _after(text: str, edit: Edit, label: str, most_chars: int) -> tuple[str, Rep
         raise ToolArgumentError(f"{label}old_text does not occur in the file{_near(text, edit.old)}")
     if len(starts) > 1 and not edit.everywhere:
         raise ToolArgumentError(
-            f"{label}old_text occurs more than once, on the lines {_list_lines(_lines(text, starts))}: add "
-            "the lines around it so that it occurs once, or set replace_all"
+            f"{label}old_text occurs more than once, on lines {_list_lines(_lines(text, starts))}: add "
+            "surrounding lines to make it unique, or set replace_all"
         )
     count = text.count(edit.old) if edit.everywhere else 1
     if len(text) + count * (len(edit.new) - len(edit.old)) > most_chars:
-        raise ToolArgumentError(f"{label}the file would have more than {most_chars:,} characters")
+        raise ToolArgumentError(f"{label}the file would be larger than {most_chars:,} characters")
     return text.replace(edit.old, edit.new), Replaced(count, _lines(text, starts[:_MOST_PLACES]))
 
 
@@ -121,13 +121,13 @@ def _near(text: str, old: str) -> str:
     lines = _bare(text.split("\n", _MOST_LINES)[:_MOST_LINES])
     start = _find_lines(searched_lines, lines)
     if start:
-        return f"; from line {start}, the same words occur with other spaces: read the lines again"
+        return f"; the same text with different whitespace occurs at line {start}: read those lines again"
     first_line = [line for line in searched_lines if line][0]  # noqa: RUF015
     close = difflib.get_close_matches(first_line, dict.fromkeys(lines), n=_MOST_SHOWN)
     if not close:
         return ": read it again"
     similar = "\n".join(f"{lines.index(line) + 1}\t{line}" for line in close)
-    return f". The lines most like it (without their indentation):\n{similar}"
+    return f". The most similar lines (without indentation):\n{similar}"
 
 
 def _bare(lines: Sequence[str]) -> list[str]:

@@ -37,10 +37,10 @@ _DEEPEST = 64
 _LONGEST = 4096
 _MOST_IN_FOLDER = 100_000
 _REASONS = {
-    errno.EACCES: "may not be used: permission denied",
-    errno.EPERM: "may not be used: permission denied",
-    errno.ENOTDIR: "leads through something that is not a folder",
-    errno.ELOOP: "leads through a link that was just made: try again",
+    errno.EACCES: "cannot be accessed: permission denied",
+    errno.EPERM: "cannot be accessed: permission denied",
+    errno.ENOTDIR: "has a path component that is not a folder",
+    errno.ELOOP: "leads through a newly created link: try again",
     errno.ENAMETOOLONG: "is too long for a file name",
     errno.ENOSPC: "cannot be written: the disk is full",
     errno.EDQUOT: "cannot be written: the disk is full",
@@ -195,9 +195,9 @@ def shown(name: str) -> str:
 def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
     """Return the workspace root, and the components of the resolved path below it."""
     if os.open not in os.supports_dir_fd:
-        raise ToolServiceError("the tools for files need Linux or macOS")
+        raise ToolServiceError("the file tools require Linux or macOS")
     if len(name) > _LONGEST:
-        raise ToolArgumentError(f"a path has at most {_LONGEST:,} characters, and this one has {len(name):,}")
+        raise ToolArgumentError(f"a path can have at most {_LONGEST:,} characters, got {len(name):,}")
     path = workspace.resolve(name)
     root = workspace.root.resolve()
     return str(root), path.relative_to(root).parts
@@ -228,9 +228,9 @@ def _status(folder: int, parts: Sequence[str]) -> os.stat_result:
 
 def _check_regular(status: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise ToolArgumentError(f"{shown(name)} is a folder: list_files lists what is in it")
+        raise ToolArgumentError(f"{shown(name)} is a folder: use list_files to see its contents")
     if not stat.S_ISREG(status.st_mode):
-        raise ToolArgumentError(f"{shown(name)} is not a regular file, but a link, a pipe, a socket or a device")
+        raise ToolArgumentError(f"{shown(name)} is a link, pipe, socket or device, not a regular file")
 
 
 def _opened(folder: int, part: str, name: str) -> BufferedReader:
@@ -272,7 +272,9 @@ def _alone(folder: int, name: str) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > until:
-                raise ToolServiceError(f"the folder of {shown(name)} is in use by another program: try again") from None
+                raise ToolServiceError(
+                    f"the folder containing {shown(name)} is in use by another program: try again"
+                ) from None
             time.sleep(0.01)
     yield  # closing the descriptor releases the lock
 

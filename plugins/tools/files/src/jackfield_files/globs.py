@@ -21,14 +21,16 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         ToolArgumentError: The pattern is too long or has an unclosed bracket.
     """
     if len(pattern) > MOST_CHARS:
-        raise ToolArgumentError(f"a pattern has at most {MOST_CHARS:,} characters")
+        raise ToolArgumentError(f"a pattern can have at most {MOST_CHARS:,} characters")
     anywhere = pattern if "/" in pattern else f"**/{pattern or '*'}"
     options = re2.Options()
     options.log_errors = False
     try:
         expression = re2.compile(_expression(anywhere.removeprefix("./").removeprefix("/")), options)
     except (re2.error, UnicodeEncodeError):
-        raise ToolArgumentError(f"{pattern!r} is not a valid pattern, such as *.py or docs/**/*.md") from None
+        raise ToolArgumentError(
+            f"{pattern!r} is not a valid pattern: use a pattern such as *.py or docs/**/*.md"
+        ) from None
     return lambda path: expression.fullmatch(path.encode(errors="replace").decode()) is not None
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from jackfield.plugins import ToolsetSpec, ToolSpec, hook
 
 # Literal values only, so that the tools are known without running this.
-_FILE = {"type": "string", "minLength": 1, "description": "The file, relative to the workspace"}
+_FILE = {"type": "string", "minLength": 1, "description": "Path of the file, relative to the workspace"}
 _GLOB = {
     "type": "string",
-    "description": "Only files whose path fits this, such as *.py, docs/**/*.md or *.{js,ts}; without / in any folder",
+    "description": "Only files whose path matches, such as *.py, docs/**/*.md or *.{js,ts}; without a /, in any folder",
 }
 _EDIT = {
     "type": "object",
@@ -16,10 +16,10 @@ _EDIT = {
         "old_text": {
             "type": "string",
             "minLength": 1,
-            "description": "The text to replace, exactly as in the file, without line numbers; it must occur once",
+            "description": "Text to replace, exactly as in the file, without line numbers; must occur once",
         },
-        "new_text": {"type": "string", "description": "What comes in its place; '' to remove it"},
-        "replace_all": {"type": "boolean", "description": "Replace it wherever it occurs"},
+        "new_text": {"type": "string", "description": "Replacement text; '' to remove old_text"},
+        "replace_all": {"type": "boolean", "description": "Replace all occurrences"},
     },
     "required": ["old_text", "new_text"],
     "additionalProperties": False,
@@ -33,10 +33,10 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="read_file",
             target="jackfield_files.tools:ReadFile",
-            summary="Reads lines of a text file of the workspace.",
+            summary="Reads lines of a text file in the workspace.",
             description={
-                "en": "Read a text file of the workspace. Each line comes with its number and a tab in front, which "
-                "are not in the file. Of a long file, a part is given: go on with start_line.",
+                "en": "Read a text file in the workspace. Each line is prefixed with its number and a tab, which are "
+                "not in the file. Long files are returned in parts: continue with start_line.",
                 "zh": "读取工作区中的文本文件。每行前面有行号和制表符，它们不是文件内容。"
                 "文件较长时只给出一部分，用 start_line 继续读取。",
             },
@@ -47,9 +47,9 @@ def tools() -> list[ToolSpec]:
                     "start_line": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "The first line to read; 1 if left out",
+                        "description": "First line to read; 1 if omitted",
                     },
-                    "end_line": {"type": "integer", "minimum": 1, "description": "The last line to read"},
+                    "end_line": {"type": "integer", "minimum": 1, "description": "Last line to read"},
                 },
                 "required": ["path"],
                 "additionalProperties": False,
@@ -62,10 +62,10 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="write_file",
             target="jackfield_files.tools:WriteFile",
-            summary="Writes a text file of the workspace.",
+            summary="Writes a text file in the workspace.",
             description={
-                "en": "Write a text file of the workspace, with the folders on the way to it. A file that is there is "
-                "replaced as a whole: to change a part of it, use edit_file.",
+                "en": "Write a text file in the workspace, creating its parent folders. An existing file is "
+                "replaced entirely: to change part of it, use edit_file.",
                 "zh": "在工作区中写入文本文件，并创建所需的文件夹。已有的文件会被整个替换；"
                 "只改一部分时请用 edit_file。",
             },
@@ -73,7 +73,7 @@ def tools() -> list[ToolSpec]:
                 "type": "object",
                 "properties": {
                     "path": _FILE,
-                    "content": {"type": "string", "description": "All that the file is to contain"},
+                    "content": {"type": "string", "description": "The complete content of the file"},
                 },
                 "required": ["path", "content"],
                 "additionalProperties": False,
@@ -87,10 +87,11 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="edit_file",
             target="jackfield_files.tools:EditFile",
-            summary="Replaces exact texts in a file of the workspace.",
+            summary="Replaces exact texts in a file in the workspace.",
             description={
-                "en": "Change parts of a text file of the workspace: replace exact texts, one edit after the other, "
-                "all of them or none. Read the file first.",
+                "en": "Change parts of a text file in the workspace by replacing exact texts. Edits are applied "
+                "in order, "
+                "all or none of them. Read the file first.",
                 "zh": "修改工作区中文本文件的一部分：按顺序替换准确的文本，要么全部成功，要么都不做。请先读取文件。",
             },
             parameters={
@@ -102,7 +103,7 @@ def tools() -> list[ToolSpec]:
                         "minItems": 1,
                         "maxItems": 100,
                         "items": _EDIT,
-                        "description": "The replacements, each made in what the one before it left",
+                        "description": "The replacements; each applies to the result of the previous one",
                     },
                 },
                 "required": ["path", "edits"],
@@ -116,10 +117,9 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="list_files",
             target="jackfield_files.tools:ListFiles",
-            summary="Lists files and folders of the workspace.",
+            summary="Lists files and folders in the workspace.",
             description={
-                "en": "List files and folders of the workspace with all that is below them, or find files by their "
-                "names.",
+                "en": "List the files and folders in the workspace recursively, or find files by their names.",
                 "zh": "列出工作区中的文件和文件夹（包括下级），或按名称查找文件。",
             },
             parameters={
@@ -128,10 +128,14 @@ def tools() -> list[ToolSpec]:
                     "path": {
                         "type": "string",
                         "minLength": 1,
-                        "description": "The folder, relative to the workspace; . for the workspace itself",
+                        "description": "Folder, relative to the workspace; . for the workspace itself",
                     },
                     "pattern": _GLOB,
-                    "depth": {"type": "integer", "minimum": 1, "description": "How many levels; all if left out"},
+                    "depth": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "Number of levels to list; all if omitted",
+                    },
                 },
                 "required": ["path"],
                 "additionalProperties": False,
@@ -144,33 +148,34 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="search_files",
             target="jackfield_files.tools:SearchFiles",
-            summary="Finds lines in the text files of the workspace.",
+            summary="Finds lines in the text files in the workspace.",
             description={
-                "en": "Find lines in the text files of the workspace that contain a text, or match a regular "
-                "expression. Each line comes with its number, the lines around it with a - behind theirs.",
+                "en": "Find lines in the text files in the workspace that contain a text or match a regular "
+                "expression. Each match is shown with its line number and a colon, context lines with a - instead.",
                 "zh": "在工作区的文本文件中查找包含某段文本或匹配正则表达式的行。"
                 "结果带有行号；上下文行的行号后面是 -。",
             },
             parameters={
                 "type": "object",
                 "properties": {
-                    "query": {"type": "string", "minLength": 1, "description": "What to look for, within one line"},
+                    "query": {"type": "string", "minLength": 1, "description": "Text to find, within a single line"},
                     "path": {
                         "type": "string",
                         "minLength": 1,
-                        "description": "A folder or a file, relative to the workspace; all of it if left out",
+                        "description": "Folder or file to search, relative to the workspace; the whole "
+                        "workspace if omitted",
                     },
                     "pattern": _GLOB,
                     "regex": {
                         "type": "boolean",
-                        "description": "The query is a regular expression (RE2: without look-around)",
+                        "description": "Treat the query as a regular expression (RE2: no look-around)",
                     },
-                    "ignore_case": {"type": "boolean", "description": "A and a are the same"},
+                    "ignore_case": {"type": "boolean", "description": "Match case-insensitively"},
                     "context": {
                         "type": "integer",
                         "minimum": 0,
                         "maximum": 20,
-                        "description": "Lines around each match",
+                        "description": "Number of context lines around each match",
                     },
                 },
                 "required": ["query"],
@@ -191,6 +196,6 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="files",
             tools=("read_file", "write_file", "edit_file", "list_files", "search_files"),
-            summary="All tools for the files of the workspace.",
+            summary="All tools for the files in the workspace.",
         )
     ]

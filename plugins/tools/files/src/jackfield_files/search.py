@@ -44,19 +44,19 @@ def compile_expression(query: str, *, is_regex: bool, ignores_case: bool) -> Any
     try:
         return re2.compile((f"(?m){query}" if is_regex else query).encode(), options)
     except UnicodeEncodeError:
-        raise ToolArgumentError("the query contains a lone surrogate: write the whole character") from None
+        raise ToolArgumentError("the query contains a lone surrogate: pass the complete character") from None
     except re2.error as error:
         reason = str(error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error)
         raise ToolArgumentError(
-            f"not a valid regular expression: {reason}. Look-around and back references are not possible (RE2)"
+            f"not a valid regular expression: {reason}. Look-around and backreferences are not supported (RE2)"
         ) from None
 
 
 def _check(query: str) -> None:
     if not query or len(query) > MOST_QUERY:
-        raise ToolArgumentError(f"a query has 1 to {MOST_QUERY:,} characters, and this one has {len(query):,}")
+        raise ToolArgumentError(f"a query must have 1 to {MOST_QUERY:,} characters, got {len(query):,}")
     if "\n" in query:
-        raise ToolArgumentError("a query is looked for in one line at a time: search for one line of it")
+        raise ToolArgumentError("searches match one line at a time: the query must be a single line")
 
 
 def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:

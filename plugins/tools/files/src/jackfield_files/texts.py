@@ -67,7 +67,9 @@ def encode(text: str, encoding: str) -> bytes:
         return text.encode(encoding, "surrogateescape")
     except UnicodeEncodeError as error:
         character = text[error.start]
-        raise ToolArgumentError(f"the file is in {encoding}, which cannot hold {character!a}: leave it out") from error
+        raise ToolArgumentError(
+            f"the file is encoded as {encoding}, which cannot represent {character!a}: remove that character"
+        ) from error
 
 
 def check_whole(text: str, what: str) -> None:
@@ -79,4 +81,4 @@ def check_whole(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ToolArgumentError(f"{what} contains a lone surrogate: write the whole character") from error
+        raise ToolArgumentError(f"{what} contains a lone surrogate: pass the complete character") from error

@@ -92,7 +92,7 @@ class _FilesTool(BaseTool):
 
     def _as_text(self, data: bytes, path: str) -> tuple[str, str]:
         if len(data) > self.config.max_file_bytes:
-            raise ToolArgumentError(f"{folder.shown(path)} has more than {self.config.max_file_bytes:,} bytes")
+            raise ToolArgumentError(f"{folder.shown(path)} is larger than {self.config.max_file_bytes:,} bytes")
         decoded = decode(data, self.config.encodings)
         if decoded is None:
             raise _binary(path, len(data))
@@ -101,7 +101,7 @@ class _FilesTool(BaseTool):
     def _check_size(self, data: bytes) -> None:
         if len(data) > self.config.max_file_bytes:
             raise ToolArgumentError(
-                f"a file has at most {self.config.max_file_bytes:,} bytes, and this one would have {len(data):,}"
+                f"the file would be {len(data):,} bytes; the limit is {self.config.max_file_bytes:,}"
             )
 
 
@@ -145,14 +145,14 @@ class ReadFile(_FilesTool):
 def _number_lines(part: Part, path: str, first: int) -> str:
     shown = [f"{number}\t{line}" for number, line in enumerate(part.lines, start=first)]
     if part.is_given_up:
-        shown.append(f"[{folder.shown(path)} is not read any further; its line {part.seen} is somewhere in the middle]")
+        shown.append(f"[reading of {folder.shown(path)} stopped at line {part.seen}, before the end of the file]")
     elif not part.seen:
         return f"[{folder.shown(path)} is empty]"
     elif not shown:
-        raise ToolArgumentError(f"{folder.shown(path)} has {part.seen} lines: start_line is beyond its end")
+        raise ToolArgumentError(f"{folder.shown(path)} has {part.seen} lines: start_line is past the end of the file")
     elif not part.is_end:
         shown.append(
-            f"[lines {first} to {part.seen} of {folder.shown(path)}; it continues at start_line={part.seen + 1}]"
+            f"[lines {first} to {part.seen} of {folder.shown(path)}; continue with start_line={part.seen + 1}]"
         )
     return "\n".join(shown)
 
@@ -272,7 +272,7 @@ class ListFiles(_FilesTool):
         if _is_missing(workspace, path):
             return "[the workspace is empty]"
         depth = arguments.get("depth") or _ALL_LEVELS
-        nothing = f"[no file fits {pattern!r}]" if pattern else f"[{folder.shown(path)} is empty]"
+        nothing = f"[no file matches {pattern!r}]" if pattern else f"[{folder.shown(path)} is empty]"
         return "\n".join(self._lines(workspace, path, pattern, depth)) or nothing
 
     def _lines(self, workspace: Workspace, path: str, pattern: str, depth: int) -> list[str]:
@@ -281,7 +281,7 @@ class ListFiles(_FilesTool):
         lines: list[str] = []
         for entry in folder.entries(workspace, path, skipped=self.config.skip, deepest=depth):
             if time.monotonic() > until or len(lines) == self.config.max_entries:
-                return [*lines, "[and more: list one of the folders, or give a pattern]"]
+                return [*lines, "[more entries omitted: list one of the folders, or pass a pattern]"]
             if fits(entry.path) and not (pattern and entry.is_folder):
                 lines.append(_describe_entry(entry, path, self.config.skip))
         return lines
@@ -404,9 +404,9 @@ class _Matches:
         """Format the result for the model."""
         notes = []
         if self.is_over():
-            notes.append("[and maybe more: search in one folder, or for something longer]")
+            notes.append("[there may be more matches: search a single folder, or use a more specific query]")
         if self.too_large:
-            notes.append(f"[{self.too_large} files are too large to be searched]")
+            notes.append(f"[{self.too_large} files are too large to search]")
         return "\n\n".join([*(self._blocks or ["Nothing was found."]), *notes])
 
 
@@ -422,7 +422,7 @@ def _fits(path: Path, most_bytes: int) -> bool:
 
 
 def _binary(path: str, size: int) -> ToolServiceError:
-    return ToolArgumentError(f"{folder.shown(path)} is not a text: it has {size:,} bytes of binary data")
+    return ToolArgumentError(f"{folder.shown(path)} is not a text file: it contains {size:,} bytes of binary data")
 
 
 def _joined(path: str, name: str) -> str:

@@ -12,7 +12,7 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="skills",
             target="jackfield_skills.toolset:Skills",
-            summary="Skills: folders with a SKILL.md, shown to the model by name and read when it asks.",
+            summary="Skills: folders with a SKILL.md, listed to the model by name and read on request.",
             config="jackfield_skills.toolset:SkillsConfig",
         )
     ]

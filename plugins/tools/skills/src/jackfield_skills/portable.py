@@ -40,10 +40,12 @@ def check_manifest(root: Path) -> str:
     name = table.get("name")
     if version is None:
         raise ConfigError(
-            f"{root / MANIFEST}: its $schema is not that of Agent Plugins 1.x: {table.get('$schema')!r:.120}"
+            f"{root / MANIFEST}: $schema must be that of Agent Plugins 1.x, got {table.get('$schema')!r:.120}"
         )
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigError(f"{root / MANIFEST}: {name!r:.80} is not a valid name: 1 to 64 of a-z, 0-9, '-' and '.'")
+        raise ConfigError(
+            f"{root / MANIFEST}: {name!r:.80} is not a valid name: use 1 to 64 characters from a-z, 0-9, '-' and '.'"
+        )
     return name
 
 
@@ -63,34 +65,34 @@ def servers_of(root: Path, *, name: str, data: Path) -> dict[str, object]:
             table.get("mcpServers"), dict
         )
     except ConfigError as error:
-        _log.warning("the MCP servers of %s are left out: %s", name, error)
+        _log.warning("skipping the MCP servers of %s: %s", name, error)
         return {}
     if not fits:
-        _log.warning("the MCP servers of %s are left out: %s is not of the version of %s", name, SERVERS, MANIFEST)
+        _log.warning("skipping the MCP servers of %s: %s and %s have different versions", name, SERVERS, MANIFEST)
         return {}
     found: dict[str, object] = {}
     for server, entry in table["mcpServers"].items():
         try:
             found[server] = _server(entry, root.resolve(), data)
         except (ValueError, ToolArgumentError) as error:
-            _log.warning("the MCP server %r of %s is left out: %s", server, name, error)
+            _log.warning("skipping MCP server %r of %s: %s", server, name, error)
     return found
 
 
 def _server(entry: object, root: Path, data: Path) -> dict[str, object]:
     if not isinstance(entry, dict):
-        raise ValueError("it must be an object")
+        raise ValueError("must be an object")
     kind = entry.get("type")
     if kind == "stdio":
         return _of_stdio(_only(entry, _STDIO_KEYS), root, data)
     if kind in ("streamable-http", "sse"):
         return _of_http(_only(entry, _HTTP_KEYS))
-    raise ValueError(f"its type {kind!r:.40} is not stdio, streamable-http or sse")
+    raise ValueError(f"type must be stdio, streamable-http or sse, got {kind!r:.40}")
 
 
 def _only(entry: dict[str, object], allowed_keys: set[str]) -> dict[str, object]:
     if unknown := sorted(set(entry) - allowed_keys):
-        raise ValueError(f"it has a field {unknown[0]!r}, which its type does not have")
+        raise ValueError(f"field {unknown[0]!r} is not allowed for this type")
     return entry
 
 
@@ -99,10 +101,10 @@ def _of_stdio(entry: dict[str, object], root: Path, data: Path) -> dict[str, obj
     command = _text(entry.get("command"), "command")
     env = {key: _replaced(value, places) for key, value in _texts(entry.get("env", {}), "env").items()}
     if reserved := sorted(key for key in env if key.upper() in places):
-        raise ValueError(f"it sets {reserved[0]}, which is not its own")
+        raise ValueError(f"env must not set the reserved variable {reserved[0]}")
     arguments = entry.get("args", [])
     if not isinstance(arguments, list):
-        raise ValueError("args must be a list of texts")
+        raise ValueError("args must be a list of strings")
     return {
         "type": "stdio",
         "command": _command(command, root),
@@ -116,9 +118,9 @@ def _of_http(entry: dict[str, object]) -> dict[str, Any]:
     url = _text(entry.get("url"), "url")
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        raise ValueError("its url must begin with https://")
+        raise ValueError("url must start with https://")
     if not parts.hostname or parts.username is not None or parts.fragment:
-        raise ValueError("its url has no host, or has a user or a fragment")
+        raise ValueError("url must have a host, and no user or fragment")
     headers = {_literal(key): _literal(text) for key, text in _texts(entry.get("headers", {}), "headers").items()}
     return {"type": entry["type"], "url": _literal(url), "headers": headers}
 
@@ -127,7 +129,7 @@ def _command(command: str, root: Path) -> str:
     if command.startswith("./"):
         return str(Workspace(root).resolve(command))
     if not command or os.sep in command or "/" in command or "\\" in command:
-        raise ValueError(f"its command {command!r:.80} is neither a name nor a path that begins with ./")
+        raise ValueError(f"command {command!r:.80} must be a bare name or a path starting with ./")
     return _literal(command)
 
 
@@ -137,7 +139,7 @@ def _folder(given: str, root: Path, data: Path, places: Mapping[str, str]) -> st
         if given == name or given.startswith(f"{name}/"):
             base, below = folder, f".{given.removeprefix(name)}"
     if base is root and below is given and not given.startswith("./"):
-        raise ValueError(f"its cwd {given!r:.80} begins with none of ./, ${{PLUGIN_ROOT}} and ${{PLUGIN_DATA}}")
+        raise ValueError(f"cwd {given!r:.80} must start with ./, ${{PLUGIN_ROOT}} or ${{PLUGIN_DATA}}")
     return str(Workspace(base).resolve(_replaced(below, places)))
 
 
@@ -149,9 +151,7 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
 def _literal(text: str) -> str:
     """Reject variables in a text, because they would later be expanded with the user's values, including keys."""
     if "${" in text:
-        raise ValueError(
-            f"it contains an unsupported variable in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed"
-        )
+        raise ValueError(f"unsupported variable in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed")
     return text
 
 
@@ -163,7 +163,7 @@ def _text(value: object, what: str) -> str:
 
 def _texts(value: object, what: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{what} must be an object of texts")
+        raise ValueError(f"{what} must be an object of strings")
     return value
 
 

@@ -62,15 +62,15 @@ def _front_matter(text: str) -> dict[object, object]:
     match = _FRONT_MATTER.match(text)
     if match is None:
         raise ValueError(
-            f"it has no front matter: it must begin with --- and have the lines name: and description: before the next "
+            f"missing front matter: the file must start with ---, then the lines name: and description:, and a closing "
             f"---, within {_MAX_FRONT_MATTER // 1024} KiB"
         )
     try:
         table = parse_table(match[1], "yaml", max_depth=_MAX_DEPTH)
     except ValueError as error:
-        raise ValueError(f"its front matter cannot be read: {error}") from None
+        raise ValueError(f"cannot parse the front matter: {error}") from None
     if not isinstance(table, dict):
-        raise ValueError("its front matter must have the lines name: and description:")
+        raise ValueError("the front matter must have the lines name: and description:")
     return table
 
 
@@ -78,18 +78,19 @@ def _name(table: dict[object, object], folder: Path) -> str:
     name = table.get("name")
     if not isinstance(name, str) or len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r:.80} is not a valid name: it is 1 to {_MAX_NAME} of a-z, 0-9 and single hyphens between them"
+            f"{name!r:.80} is not a valid name: use 1 to {_MAX_NAME} characters from a-z, 0-9 and single "
+            f"hyphens between them"
         )
     if name != folder.name:
-        raise ValueError(f"its name is {name!r}, and its folder is {folder.name!r}: they must be the same")
+        raise ValueError(f"name {name!r} does not match the folder name {folder.name!r}: they must be the same")
     return name
 
 
 def _description(table: dict[object, object]) -> str:
     description = table.get("description")
     if not isinstance(description, str) or not description.strip():
-        raise ValueError("it has no description: write what it does, and when to use it")
+        raise ValueError("missing description: describe what the skill does and when to use it")
     if len(description) > _MAX_DESCRIPTION:
-        raise ValueError(f"its description has {len(description):,} characters; {_MAX_DESCRIPTION:,} are allowed")
+        raise ValueError(f"description must be at most {_MAX_DESCRIPTION:,} characters, got {len(description):,}")
     # A single line without hidden characters, because a model reads it in a list with other skills.
     return "".join(one for one in " ".join(description.split()) if one.isprintable())

@@ -15,8 +15,9 @@ NAME = "skill"
 _PART_CHARS = 16_000
 _LISTED_FILES = 50
 _ABOUT = {
-    "en": "Read a skill: instructions for a kind of task, with files. Before a task that one of them fits, read it, "
-    "and then do as it says as far as that serves what the user asked for. The skills:",
+    "en": "Read a skill: instructions for a kind of task, with files. Before a task that matches a skill, read "
+    "the skill "
+    "and follow it as far as that serves the user's request. The skills:",
     "zh": "读取技能：针对某类任务的说明及其文件。在处理与某个技能相符的任务之前，先读取该技能，"
     "然后在有助于完成用户要求的范围内按其说明操作。可用的技能：",
 }
@@ -25,11 +26,11 @@ _PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The name of the skill"},
-        "file": {"type": "string", "description": "A file of the skill, by its path there; left out: its text"},
+        "file": {"type": "string", "description": "Path of a file in the skill; if omitted, the skill's instructions"},
         "part": {
             "type": "integer",
             "minimum": 1,
-            "description": "Which part of a long text; the first if left out",
+            "description": "Part of a long text to return; the first if omitted",
         },
     },
     "required": ["name"],
@@ -64,7 +65,7 @@ class SkillTool(BaseTool):
         name, file = arguments["name"], arguments.get("file") or FILE
         skill = self._skills.get(name)
         if skill is None:
-            raise ToolArgumentError(f"there is no skill {name!r}{suggest(name, list(self._skills))}")
+            raise ToolArgumentError(f"no skill named {name!r}{suggest(name, list(self._skills))}")
         text = read_text(skill.folder, file)
         if file != FILE:
             return _part(text, arguments.get("part", 1))
@@ -83,9 +84,9 @@ def _files(skill: Skill) -> str:
 def _part(text: str, number: int) -> str:
     count = max(1, -(-len(text) // _PART_CHARS))
     if number > count:
-        raise ToolArgumentError(f"it has {count} parts, and no part {number}")
+        raise ToolArgumentError(f"no part {number}: the text has {count} parts")
     part = text[(number - 1) * _PART_CHARS : number * _PART_CHARS]
     if count == 1:
         return part
-    rest = f": ask for part {number + 1} to read on" if number < count else ""
+    rest = f": call again with part={number + 1} to continue" if number < count else ""
     return f"{part}\n[part {number} of {count}{rest}]"

@@ -31,8 +31,8 @@ class SkillsConfig(Config):
 
     folders: tuple[PathText, ...] = Field(
         default=(),
-        description="Skills, folders of skills, and folders in the Agent Plugins format; by default "
-        ".agents/skills of a project that you trust",
+        description="Skills, folders of skills, and folders in the Agent Plugins format; by default, "
+        ".agents/skills of a trusted project",
     )
     mcp: bool = Field(default=True, description="Use the MCP servers of folders in the Agent Plugins format")
 
@@ -71,7 +71,7 @@ def _by_name(skills: Iterable[Skill]) -> dict[str, Skill]:
     for skill in skills:
         if skill.name in named:
             where = f"{named[skill.name].folder} and {skill.folder}"
-            raise ConfigError(f"two skills are named {skill.name!r}: {where}. Leave one of the folders out")
+            raise ConfigError(f"two skills are named {skill.name!r}: {where}. Remove one of the folders")
         named[skill.name] = skill
     return named
 
@@ -83,7 +83,7 @@ def _servers_by_name(folders: Iterable[Path]) -> dict[str, Any]:
         for name, server in _servers(folder).items():
             if name in named:
                 where = f"{folder_of[name]} and {folder}"
-                raise ConfigError(f"two MCP servers are named {name!r}: {where}. Leave one of the folders out")
+                raise ConfigError(f"two MCP servers are named {name!r}: {where}. Remove one of the folders")
             named[name], folder_of[name] = server, folder
     return named
 
@@ -93,17 +93,19 @@ def _of_project(host: Plugins) -> Path:
     project = host.settings.project
     if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
         raise ConfigError(
-            f"skills: which? Write folders: [FOLDER]. Without folders, {PROJECT_FOLDER.as_posix()} of a project "
-            f"counts that has [tool.jackfield] in its pyproject.toml"
+            f"skills: no folders to read: set folders: [FOLDER], or add {PROJECT_FOLDER.as_posix()} to a project "
+            f"with [tool.jackfield] in its pyproject.toml"
         )
     if project.answer != "yes":
         raise ConfigError(
-            f"skills: those of {project.path.parent} are ignored, because the project is not trusted yet. Look at "
-            f"them, and decide: jackfield trust. Or name the folder: folders: [{PROJECT_FOLDER.as_posix()}]"
+            f"skills: ignoring the skills of {project.path.parent}, because the project is not trusted. Review "
+            f"them and run jackfield trust, or set the folder explicitly: folders: [{PROJECT_FOLDER.as_posix()}]"
         )
     folder = project.path.parent / PROJECT_FOLDER
     if project.path.parent.resolve() not in folder.resolve().parents:
-        raise ConfigError(f"skills: {folder} leads out of the project through a link: name the folder that is meant")
+        raise ConfigError(
+            f"skills: {folder} leads out of the project through a link: specify the target folder instead"
+        )
     return folder
 
 
@@ -123,7 +125,7 @@ def _skills_in(folder: Path) -> Iterator[Skill]:
     found = list(_valid_ones(folder, within))
     if not found:
         raise ConfigError(
-            f"no skills in {within}. A skill is a folder with a {FILE}, which begins with its name and "
+            f"no skills in {within}. A skill is a folder with a {FILE} that starts with a name and a "
             f"description between two lines of ---"
         )
     yield from found
@@ -136,12 +138,12 @@ def _valid_ones(root: Path, within: Path) -> Iterator[Skill]:
         if not (entry / FILE).exists():
             continue
         if inside not in entry.resolve().parents:
-            _log.warning("the skill %s is left out: it leads out of %s through a link", entry, root)
+            _log.warning("skipping skill %s: it leads out of %s through a link", entry, root)
             continue
         try:
             yield load_skill(entry.resolve())
         except ConfigError as error:
-            _log.warning("a skill is left out: %s", error)
+            _log.warning("skipping a skill: %s", error)
 
 
 def _servers(folder: Path) -> dict[str, Any]:
@@ -163,8 +165,9 @@ def _entries(servers: dict[str, Any], host: Plugins) -> list[ToolEntry]:
         return []
     if _MCP not in host.names("tool"):
         raise ConfigError(
-            f"skills: the folders have MCP servers ({', '.join(sorted(servers))}): pip install jackfield-mcp, or leave "
-            f"them out with mcp: false"
+            f"skills: the folders define MCP servers ({', '.join(sorted(servers))}): run pip install "
+            f"jackfield-mcp, or set "
+            f"mcp: false to ignore them"
         )
     for server in servers.values():
         if "env" in server:  # a server may rely on it (9.1)

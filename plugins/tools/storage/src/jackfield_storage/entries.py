@@ -66,11 +66,11 @@ class Entries:
             with self._file.use(patience_s=_PATIENCE_S) as connection:
                 return work(connection)
         except UnusableFileError as error:
-            raise ToolServiceError(f"the storage cannot be used: {error}") from error
+            raise ToolServiceError(f"cannot open the storage: {error}") from error
         except (sqlite3.Error, OSError, BusyFileError) as error:
             if is_busy(error):
                 raise ToolServiceError("the storage is in use by another process: try again") from error
-            raise ToolServiceError(f"the storage cannot be used: {error}") from error
+            raise ToolServiceError(f"cannot open the storage: {error}") from error
 
 
 def _bytes(text: str) -> bytes:

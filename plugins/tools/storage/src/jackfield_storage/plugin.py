@@ -12,10 +12,11 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="storage",
             target="jackfield_storage.tool:Storage",
-            summary="Keeps texts under keys, from one run to the next.",
+            summary="Stores texts under keys, across runs.",
             description={
-                "en": "Keep texts under keys such as notes/today, and find them later, also in other conversations. "
-                "put saves a value, get reads it, delete removes it, scan lists the keys below a key and their values.",
+                "en": "Store texts under keys such as notes/today, and find them later, even in other conversations. "
+                "put saves a value, get reads it, delete removes it, scan lists all keys below a key with their "
+                "values.",
                 "zh": "把文本保存在键下（如 notes/today），以后（包括在其他对话中）可以再次读取。"
                 "put 保存，get 读取，delete 删除，scan 列出某个键之下的所有键及其值。",
             },
@@ -29,9 +30,9 @@ def tools() -> list[ToolSpec]:
                     },
                     "key": {
                         "type": "string",
-                        "description": "The key, with / between its parts; scan lists everything if it is left out",
+                        "description": "Key, with / between its parts; if omitted, scan lists everything",
                     },
-                    "value": {"type": "string", "description": "The text to save; for put"},
+                    "value": {"type": "string", "description": "Text to save, for put"},
                 },
                 "required": ["operate"],
                 "additionalProperties": False,

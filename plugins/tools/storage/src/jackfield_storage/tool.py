@@ -22,10 +22,10 @@ class StorageConfig(Config):
     """Settings for the storage folder and its limits."""
 
     storage_root_path: PathText | None = Field(
-        default=None, min_length=1, description="The folder; tools/storage in the workspace if it is not set"
+        default=None, min_length=1, description="Folder of the storage; tools/storage in the workspace if unset"
     )
-    max_bytes: int = Field(default=100 * 2**20, ge=1, description="The most bytes of keys and values together")
-    max_scan_chars: int = Field(default=20_000, ge=100, description="Characters of what scan shows")
+    max_bytes: int = Field(default=100 * 2**20, ge=1, description="Maximum total size of keys and values, in bytes")
+    max_scan_chars: int = Field(default=20_000, ge=100, description="Maximum number of characters that scan shows")
 
 
 class Storage(BaseTool):
@@ -69,10 +69,10 @@ class Storage(BaseTool):
     def _put(self, entries: Entries, key: str, value: str | None) -> str:
         _check_key(key, "put")
         if value is None:
-            raise ToolArgumentError("put needs a value: the text to save")
+            raise ToolArgumentError("put requires a value: the text to save")
         if not entries.put(key, value, most_bytes=self.config.max_bytes):
             raise ToolArgumentError(
-                f"there is no room for {key}: at most {self.config.max_bytes:,} bytes are kept; delete something first"
+                f"no space left for {key}: the limit is {self.config.max_bytes:,} bytes; delete something first"
             )
         return f"Successfully saved {key}."
 
@@ -84,7 +84,7 @@ class Storage(BaseTool):
             used += len(line) + 1
             if used > self.config.max_scan_chars:
                 left = len(entries_below) - index
-                lines.append(f"[{left} more, of which the first is /{name}: get them by their keys, or scan less]")
+                lines.append(f"[{left} more, starting at /{name}: get them by key, or scan a longer key]")
                 break
             lines.append(line)
         if lines:
@@ -93,9 +93,9 @@ class Storage(BaseTool):
             return "Nothing is stored yet."
         is_value = entries.get(key) is not None
         raise ToolArgumentError(
-            f"Scan Failed: {key} has a value and nothing below it: get it"
+            f"Scan Failed: {key} has a value but nothing below it: use get"
             if is_value
-            else f"Scan Failed: there is nothing below {key}"
+            else f"Scan Failed: nothing is stored below {key}"
         )
 
     def _entries_in(self, workspace: Workspace) -> Entries:
@@ -110,7 +110,7 @@ def _get(entries: Entries, key: str) -> str:
     _check_key(key, "get")
     value = entries.get(key)
     if value is None:
-        raise ToolArgumentError(f"there is nothing under {key}: scan lists the keys", code="KeyNotExistsError")
+        raise ToolArgumentError(f"nothing is stored under {key}: use scan to list the keys", code="KeyNotExistsError")
     return value
 
 
@@ -123,9 +123,9 @@ def _delete(entries: Entries, key: str) -> str:
 
 def _check_key(key: str, what: str) -> None:
     if not key:
-        raise ToolArgumentError(f"{what} needs a key, such as notes/today")
+        raise ToolArgumentError(f"{what} requires a key, such as notes/today")
     if len(key) > _MOST_KEY:
-        raise ToolArgumentError(f"a key has at most {_MOST_KEY} characters, and this one has {len(key):,}")
+        raise ToolArgumentError(f"a key can have at most {_MOST_KEY} characters, got {len(key):,}")
     if not key.isprintable() or ".." in key.split("/"):
         raise ToolArgumentError(
             f"{key!r} is not a valid key: it contains control characters or '..'; use a key such as notes/today"

@@ -37,18 +37,23 @@ class CachedResultsConfig(WrappingConfig):
 
     ttl_s: float = Field(default=3600.0, gt=0, description="Seconds after which a result expires")
     max_bytes: int = Field(
-        default=64 * 1024 * 1024, ge=1, description="The most bytes kept; the least recently used are deleted first"
+        default=64 * 1024 * 1024,
+        ge=1,
+        description="Maximum total size in bytes; the least recently used results are deleted first",
     )
     path: PathText | None = Field(
-        default=None, min_length=1, description="An SQLite file that is kept; in memory, with the agent, if unset"
+        default=None,
+        min_length=1,
+        description="SQLite file for the results; if unset, they are kept in memory with the agent",
     )
     scope: str = Field(
-        default="", description="Results are reused only within the same scope: an account, a tenant, a data set"
+        default="", description="Scope within which results are reused: an account, a tenant, a data set"
     )
     key: Callable[[ToolContext[Any]], str] | None = Field(
         default=None,
         repr=False,
-        description="A function of the call's context that names whom its result is for, such as the user in `deps`",
+        description="Function that takes the call's context and returns the name of the caller, such as the "
+        "user in `deps`",
     )
 
 
@@ -124,7 +129,8 @@ class _CachedTool(WrappedTool):
         if self.name not in self._personal:
             self._personal.add(self.name)
             _log.warning(
-                "results of %s are not cached: it reads context.deps, so they may be for one caller only; set `key` (a "
+                "results of %s are not cached: the tool reads context.deps, so they may be specific to a "
+                "caller; set `key` (a "
                 "function of the context) or `scope` of cached_results",
                 self.name,
             )
@@ -136,7 +142,7 @@ class _CachedTool(WrappedTool):
         try:
             text = json.dumps(called, sort_keys=True, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
-            _log.warning("a result of %s is not kept: its arguments are not JSON (%s)", self.name, error)
+            _log.warning("not caching a result of %s: its arguments are not JSON-serializable (%s)", self.name, error)
             return None
         return hashlib.sha256(text.encode("ascii")).digest()
 
@@ -150,7 +156,9 @@ class _CachedTool(WrappedTool):
             return ""
         caller = self._key_of_caller(context)
         if type(caller) is not str or not caller:
-            raise ConfigError(f"cached_results: `key` must return a text that names the caller, not {caller!r:.100}")
+            raise ConfigError(
+                f"cached_results: `key` must return a string that identifies the caller, got {caller!r:.100}"
+            )
         return caller
 
 
@@ -188,7 +196,7 @@ def _encode(result: ToolResult) -> bytes | None:
     try:
         text = json.dumps([content if items is None else items, dict(result.metadata)], separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        _log.warning("a result is not kept: its metadata is not JSON (%s)", error)
+        _log.warning("not caching a result: its metadata is not JSON-serializable (%s)", error)
         return None
     return text.encode("ascii")
 
@@ -201,7 +209,7 @@ def _decode(data: bytes) -> ToolResult | None:
             content = [ContentItem.model_validate(item) for item in content]
         return ToolResult(content, dict(metadata))
     except (ValueError, TypeError, RecursionError) as error:
-        _log.warning("a cached result cannot be read, so the tool is called (%s)", type(error).__name__)
+        _log.warning("cannot read a cached result, so calling the tool (%s)", type(error).__name__)
         return None
 
 
@@ -232,7 +240,7 @@ def _store_of(entry: CachedResults, clock: Callable[[], float]) -> _Store:
             application_id=APPLICATION_ID,
             owner="jackfield-tool-results",
             what="tool results",
-            instead="tools are called instead",
+            instead="tools will be called instead",
             ttl_s=config.ttl_s,
             max_bytes=config.max_bytes,
             clock=clock,
@@ -257,7 +265,7 @@ class _Disk:
 
     def _put(self, key: bytes, content: bytes) -> None:
         if secrets_of(self._entry).are_in(content.decode("ascii")):
-            _log.warning("a result is not kept: it contains a secret")
+            _log.warning("not caching a result: it contains a secret")
         else:
             self._file.put(key, content)
 

@@ -27,7 +27,9 @@ PART_CHARS = 20_000
 class KeptResultsConfig(WrappingConfig):
     """Settings for keeping results: which tools, and from what length."""
 
-    max_chars: int = Field(default=20_000, ge=200, description="A longer result is kept; the model reads its beginning")
+    max_chars: int = Field(
+        default=20_000, ge=200, description="Longer results are stored, and the model gets their beginning"
+    )
 
 
 class KeptResults(WrappingToolset):
@@ -67,8 +69,8 @@ class _KeptTool(WrappedTool):
         name, lines = await sync.in_worker(kept.keep, text)
         beginning = await sync.in_worker(cut_text, text, self._max_chars)
         note = (
-            f"[This is a part. The whole result has {len(text)} characters in {lines} lines and is kept as {name!r}: "
-            f"read_result(result={name!r}, from_line=1) reads it, and with search='…' it lists lines that have a text.]"
+            f"[Truncated. The whole result has {len(text)} characters in {lines} lines and is stored as {name!r}: "
+            f"call read_result(result={name!r}, from_line=1) to read it, or add search='…' to find lines.]"
         )
         media = [item for item in items if item.text is None]
         shown = [ContentItem(text=beginning), *media, ContentItem(text=note)]
@@ -87,15 +89,19 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
     """
     kept = (await _kept(context)).lines_of(result)
     if from_line < 1 or lines < 1:
-        raise ToolServiceError("from_line and lines count from 1")
+        raise ToolServiceError("from_line and lines must be at least 1")
     numbered_lines = _lines_with(search.casefold(), kept, from_line)
     if not numbered_lines:
         raise ToolServiceError(
-            f"No line from {from_line} on has {search!r}" if search else f"The last line of {result!r} is {len(kept)}"
+            f"No line from {from_line} on contains {search!r}" if search else f"{result!r} has only {len(kept)} lines"
         )
     part = _fitting(numbered_lines[:lines])
     left = len(numbered_lines) - len(part)
-    more = f"\n[{left} more {'such ' if search else ''}lines, from line {numbered_lines[len(part)][0]}]" if left else ""
+    more = (
+        f"\n[{left} more {'matching ' if search else ''}lines, starting at line {numbered_lines[len(part)][0]}]"
+        if left
+        else ""
+    )
     return "\n".join(part) + more
 
 
@@ -148,7 +154,7 @@ class _Kept:
         """
         if name not in self._lines:
             there = ", ".join(self._lines) or "none"
-            raise ToolServiceError(f"No result is kept as {name!r}; available: {there}. Call the tool again.")
+            raise ToolServiceError(f"No stored result named {name!r}; available: {there}. Call the tool again.")
         return self._lines[name]
 
     def close(self) -> None:

@@ -20,14 +20,14 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="kept_results",
             target="jackfield_tool_results.kept:KeptResults",
-            summary="Keeps results that are too long for a model, which reads or searches them in parts.",
+            summary="Stores results that are too long for a model, and lets it read or search them in parts.",
             config="jackfield_tool_results.kept:KeptResultsConfig",
             required_by={"tools": "tool"},
         ),
         ToolsetSpec(
             name="retried_calls",
             target="jackfield_tool_results.retried:RetriedCalls",
-            summary="Retries calls after temporary failures, for tools where that does no harm.",
+            summary="Retries calls after temporary failures, for tools that are safe to retry.",
             config="jackfield_tool_results.retried:RetriedCallsConfig",
             required_by={"tools": "tool"},
         ),

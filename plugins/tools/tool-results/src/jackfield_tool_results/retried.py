@@ -19,11 +19,13 @@ PASSING_CODES = ("timeout", "unavailable", "rate_limited", "408", "425", "429", 
 class RetriedCallsConfig(WrappingConfig):
     """Settings for retries: which tools and errors, how many attempts, and how long to wait."""
 
-    attempts: int = Field(default=3, ge=1, le=20, description="The most attempts of a call")
-    delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt, then doubled")
-    max_delay_s: float = Field(default=20.0, ge=0, description="The most seconds between two attempts")
+    attempts: int = Field(default=3, ge=1, le=20, description="Maximum number of attempts per call")
+    delay_s: float = Field(
+        default=0.5, ge=0, description="Delay before the second attempt in seconds, doubled for each further attempt"
+    )
+    max_delay_s: float = Field(default=20.0, ge=0, description="Maximum delay between two attempts, in seconds")
     codes: tuple[str, ...] = Field(
-        default=PASSING_CODES, description="The codes of a ToolServiceError for temporary errors"
+        default=PASSING_CODES, description="Codes of ToolServiceError that count as temporary"
     )
 
 

@@ -86,7 +86,7 @@ class WrappedTool(StandIn):
 class WrappingConfig(Config):
     """The tools to wrap."""
 
-    tools: tuple[Any, ...] = Field(min_length=1, description="The tools, as in function_list")
+    tools: tuple[Any, ...] = Field(min_length=1, description="Tools to wrap, as in function_list")
 
 
 class WrappingToolset(Toolset):
@@ -141,8 +141,8 @@ class WrappingToolset(Toolset):
     def _check(self, tool: BaseTool) -> None:
         if not self.applies_to(tool.safety()):
             raise ConfigError(
-                f"{self.name} does nothing for tool {tool.name!r}, which does not say that it is {self.needs}: "
-                f"name it in function_list itself"
+                f"{self.name} has no effect on tool {tool.name!r}, which is not declared {self.needs}: "
+                f"list the tool in function_list directly"
             )
 
 
