@@ -240,7 +240,7 @@ def test_an_archive_holds_up_to_so_many_files(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("parser", "data", "reason"),
     [
-        (ZipParser, b"text", "is not"),
+        (ZipParser, b"text", "does not match its extension"),
         (ZipParser, zipped({}), "contains no files"),
         (TarParser, b"", "is empty"),
         (TarParser, b"text", "is corrupted or not a tar archive"),

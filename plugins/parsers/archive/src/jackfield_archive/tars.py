@@ -99,7 +99,7 @@ def _unpack(entry: tarfile.TarInfo, content: bytes) -> Member:
     if entry.issym() or entry.islnk():
         return Member(entry.name, 0, None, "it is a link")
     if not entry.isreg():
-        return Member(entry.name, 0, None, "it is not a regular file")
+        return Member(entry.name, 0, None, "not a regular file")
     if entry.sparse is not None:  # it may claim any size
         return Member(entry.name, 0, None, "it is a sparse file")
     data = content[entry.offset_data : entry.offset_data + entry.size]

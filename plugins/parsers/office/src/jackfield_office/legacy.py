@@ -90,7 +90,7 @@ def _kind(data: bytes, source: str) -> str:
         raise DocParserError(f"{source} is in a newer format than its extension: rename it to .docx or .pptx")
     if not data.startswith(_OLE):
         raise DocParserError(
-            f"{source} does not match its extension: the extension may be wrong, or the file is corrupted"
+            f"{source} does not match its extension: the extension may be wrong, or the file corrupted"
         )
     return _kind_by_streams(data, source)
 
