@@ -49,7 +49,7 @@ def test_a_type_says_more_than_the_status_and_the_same_in_an_answer(
     assert str(error).startswith("anthropic: HTTP 418: because (")
     inside = error_in_answer(FAILURES, problem)
     assert (type(inside), inside.status, inside.code, inside.request_id) == (error_class, None, kind, "req_2")
-    assert str(inside).startswith("anthropic: error in the answer: because (")
+    assert str(inside).startswith("anthropic: error in the response: because (")
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_an_error_says_what_to_do_at_this_provider(code: str, text: str, advice:
     error = error_of_response(Failures("b"), 418, json.dumps(problem).encode())
     assert str(error) == f"b: HTTP 418: {text} ({advice})"
     inside = error_in_answer(Failures("b"), problem, status=418)
-    assert str(inside) == f"b: error in the answer: {text} ({advice})"
+    assert str(inside) == f"b: error in the response: {text} ({advice})"
     assert (error.request_id, inside.request_id) == ("r", "r")
 
 
