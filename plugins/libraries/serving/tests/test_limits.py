@@ -515,7 +515,7 @@ def test_a_store_gets_no_end_of_a_run_that_another_process_continues() -> None:
         await store.append("r", hold, ["second"])
         await store.append("r", hold, [])
         assert written == [("r", ["second"])]
-        with pytest.raises(StoreUnavailableError, match="continues in another process"):
+        with pytest.raises(StoreUnavailableError, match="already running in another process"):
             await store.append("r", hold, ["last"], state="finished")
         await store.release("r", hold)
         hold = await store.hold("r")

@@ -201,7 +201,7 @@ def test_sizes_below_zero_are_refused_even_if_they_add_up(tmp_path: Path) -> Non
     header = np.frombuffer(content, dtype=index_module._HEADER, count=1)
     header["graph"] = -8  # as long as the number of the one row
     path.write_bytes(content[:-8])
-    with pytest.raises(ValueError, match="is incomplete, or not an index of this version"):
+    with pytest.raises(ValueError, match="is incomplete or was created by another version"):
         Index.from_file(path)
 
 

@@ -474,7 +474,7 @@ def test_only_an_error_of_a_model_comes_from_a_tape(name: str | None) -> None:
         ),
         (
             lambda whole: whole.replace('"ModelFinished", "reason"', '"TextDelta", "text"'),
-            r"call 1: its answer has no end",
+            r"call 1: incomplete response",
         ),
         (lambda whole: whole.replace('"cassette": 2', '"cassette": 1'), "version 2 is needed, not 1: record it again"),
         (lambda whole: whole.replace('"request"', '"requst"'), "call 1: it has 'model', 'request' and 'events'"),

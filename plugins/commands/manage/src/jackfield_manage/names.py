@@ -47,7 +47,7 @@ def group_by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def all_distributions(catalog: Catalog) -> set[str]:
-    """Return the distributions with plugins, and those whose metadata is too broken to tell."""
+    """Return the distributions that have plugins, or whose metadata cannot be read."""
     return {row.distribution for row in catalog.rows} | {problem.distribution for problem in catalog.problems}
 
 

@@ -132,7 +132,7 @@ class HTTPClient:
             timeout_s: The maximum silence from the server, in seconds. Connecting may take at most 15.
 
         Raises:
-            ModelServiceError: The network failed, now or while reading the body. HTTP error statuses are not raised.
+            ModelServiceError: The network failed, now or while reading the body. HTTP error statuses raise no error.
             ValueError: The URL belongs to another server.
         """
         return _SentRequest(self, method, url, body, headers, timeout_s)

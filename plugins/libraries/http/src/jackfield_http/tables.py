@@ -307,7 +307,7 @@ def _each(paths: Paths) -> tuple[str, ...]:
 def _text_at(wire: Wire, paths: Paths) -> str:
     text = value_at(wire, paths)
     if text is not None and not isinstance(text, str):
-        raise TypeError(f"the text at {paths} is {type(text).__name__}")
+        raise TypeError(f"expected a string at {paths}, got {type(text).__name__}")
     return text or ""
 
 

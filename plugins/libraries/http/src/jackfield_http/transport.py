@@ -350,7 +350,7 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
                 # If a name has several addresses, a dead one costs a quarter of a second.
                 _, stream = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout("could not connect in time") from error
+            raise httpcore2.ConnectTimeout("connection timed out") from error
         except (OSError, ValueError, OverflowError) as error:  # the latter two for impossible names and ports
             raise httpcore2.ConnectError(str(error)) from error
         return stream

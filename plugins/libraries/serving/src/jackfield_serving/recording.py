@@ -87,7 +87,7 @@ class ServedStore(RecordingStore):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`."""
         if state != RUNNING and run_id in self._abandoned:
-            raise StoreUnavailableError(f"run {run_id} continues in another process")
+            raise StoreUnavailableError(f"run {run_id} is already running in another process")
         self._held.pop(run_id, None)
         await self.inner.append(run_id, hold, entries, state=state)
         if entries:

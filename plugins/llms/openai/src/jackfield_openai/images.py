@@ -114,7 +114,7 @@ def _address(image: Wire) -> str:
     try:
         head = base64.b64decode(encoded[:64], validate=True)
     except binascii.Error as error:
-        raise ValueError("an image is not valid base64") from error
+        raise ValueError("image data is not valid base64") from error
     media_type = media_type_of(head[:16])
     if not media_type.startswith("image/"):
         raise ValueError("an image has an unknown format")

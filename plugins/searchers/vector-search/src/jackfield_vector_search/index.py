@@ -52,7 +52,7 @@ class Index:
         rows, columns = int(header["rows"]), int(header["columns"])
         ends = np.cumsum([_HEADER.itemsize, 8 * rows, 4 * rows * columns, int(header["graph"])]).tolist()
         if header["magic"] != _MAGIC or min(rows, columns, int(header["graph"])) < 0 or ends[-1] != len(mapped):
-            raise ValueError(f"{path} is incomplete, or not an index of this version")
+            raise ValueError(f"{path} is incomplete or was created by another version")
         index = cls.__new__(cls)
         index._numbers = mapped[ends[0] : ends[1]].view(np.int64)
         index._rows = mapped[ends[1] : ends[2]].view(np.float32).reshape(rows, columns)

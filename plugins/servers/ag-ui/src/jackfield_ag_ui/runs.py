@@ -71,7 +71,9 @@ class Runs:
         agent = self._agent_of(request)
         question = read_request(read_object(await request.body()))
         if question.resume:
-            raise RequestRefusedError("resume: to answer interrupts, run the agent: leave /connect out of the address")
+            raise RequestRefusedError(
+                "resume: /connect accepts no answers to interrupts; send them to the agent's URL without /connect"
+            )
         owner = owner_of(request.scope)
         info = await self._latest(agent, question.thread, owner)
         if info is None:
@@ -146,7 +148,7 @@ class Runs:
         info = await self._waiting_run(agent, question.thread, list(question.resume), owner)
         if info is None:
             raise RequestRefusedError(
-                "resume: no run of this thread waits for these interrupts: they were answered before, or elsewhere",
+                "resume: no run in this thread is waiting for these interrupts; they may already have been answered",
                 status=409,
                 code="not_waiting",
             )

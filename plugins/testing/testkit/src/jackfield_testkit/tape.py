@@ -315,7 +315,7 @@ def _read_call(path: Path, number: int, entry: Any) -> Call:
 def _check_end(where: str, call: Call) -> None:
     last = call.events[-1]["event"] if call.events else ""
     if last != ModelFinished.__name__:
-        raise CassetteError(f"{where}: its answer has no end; the last event must be 'ModelFinished', not {last!r}")
+        raise CassetteError(f"{where}: incomplete response: the last event must be 'ModelFinished', not {last!r}")
 
 
 def _check(where: str, entry: Any, read: Any) -> None:

@@ -1,4 +1,4 @@
-"""Answer one SQL query over tables within limits, as a separate process.
+"""Run one SQL query on tables in a separate process with limits.
 
 The process reads a job as JSON from stdin and writes the answer as JSON to stdout. Run it with
 `python -I -S query_process.py`; only the standard library is needed. The separation is necessary because a model's

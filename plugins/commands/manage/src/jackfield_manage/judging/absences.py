@@ -20,7 +20,7 @@ _MIN_SIMILARITY = 0.7
 
 
 def explain_absence(host: PluginHost, kind: str, address: str) -> str:
-    """Explain why nothing offers a component, in sentences to append to the core's error; '' if unknown."""
+    """Explain why no package provides a component, or return '' if the reason is unknown."""
     entry = f"{kind}.{address.rpartition('/')[2]}"
     return "".join(
         f". {problem.distribution} {problem.text}"

@@ -41,7 +41,7 @@ def lookups_of(agent: Row, folder: Path) -> set[str]:
 
 
 def required_in_turn(names: Iterable[str]) -> set[str]:
-    """Return the given components, as `kind.name`, with everything that their descriptors require by default."""
+    """Return the given components and those that their descriptors require by default, as `kind.name`."""
     found, left = set[str](), list(names)
     while left:
         name = left.pop()
