@@ -33,7 +33,7 @@ class Grid:
     Attributes:
         xs: The column boundaries, from the left.
         ys: The row boundaries, from the bottom.
-        cells: The cell number of each grid square, row by row from the bottom. All squares of a merged cell have the same number.
+        cells: The cell number of each grid square, row by row from the bottom. The squares of a merged cell share one.
     """
 
     xs: tuple[float, ...]
