@@ -245,5 +245,8 @@ def _without_end() -> None:
 
 
 KIND = Kind(
-    "Each call in a model's answer runs at most once or is reported, and none stops the run.", _attempts, 1.2, quick=56
+    "Each call in a model's answer runs at most once or is reported, and no call stops the run.",
+    _attempts,
+    1.2,
+    quick=56,
 )

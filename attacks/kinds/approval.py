@@ -177,4 +177,6 @@ def _given(kind: str, value: Any) -> Callable[..., Any]:
     return _way(kind, lambda: value)
 
 
-KIND = Kind("No call that needs approval is made without it, and only True approves.", _attempts, 0.6, quick=62)
+KIND = Kind(
+    "A call that needs approval is never executed without it, and only True approves a call.", _attempts, 0.6, quick=62
+)

@@ -180,5 +180,5 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Anything that an underlying library refuses becomes a Jackfield error with a message.", _attempts, 0.7, quick=140
+    "If an underlying library rejects a value, a Jackfield error with a message is raised.", _attempts, 0.7, quick=140
 )

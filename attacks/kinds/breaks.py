@@ -250,4 +250,9 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
             yield Attempt(f"left by {ending} in a process", partial(_process, dice.randrange(6), ending))
 
 
-KIND = Kind("Leaving a stream returns its connection, and the next call works at once.", _attempts, 1.3, quick=33)
+KIND = Kind(
+    "If a consumer leaves a stream early, its connection is returned, and the next call succeeds at once.",
+    _attempts,
+    1.3,
+    quick=33,
+)

@@ -285,7 +285,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Each call gets its own answer, however connections end, and no answer lasts forever.",
+    "However connections end, each call gets its own answer, and no answer lasts forever.",
     _attempts,
     1.5,
     memory_mb=2500,

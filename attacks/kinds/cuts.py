@@ -149,7 +149,7 @@ def _at(change: Callable[[Reply, int], Reply], at: int, reply: Reply) -> Reply:
 
 
 KIND = Kind(
-    "A stream split or cut anywhere gives the same answer or an error, never part of an answer or a different one.",
+    "A stream that is split or cut anywhere gives the same answer or an error, never only a part of the answer.",
     _attempts,
     quick=60,
 )

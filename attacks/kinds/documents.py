@@ -236,7 +236,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Every document is read or refused, in bounded time and memory, whatever it contains.",
+    "Whatever a document contains, it is parsed or rejected in bounded time and memory.",
     _attempts,
     1.5,
     memory_mb=2500,

@@ -122,4 +122,6 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         number += 1
 
 
-KIND = Kind("No run is lost, mixed with another or done twice, however often servers fail.", _attempts, 1.5, quick=3)
+KIND = Kind(
+    "However often servers fail, no run is lost, mixed up with another run or executed twice.", _attempts, 1.5, quick=3
+)

@@ -247,7 +247,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A stranger's file has no effect without consent, and harmless files are not refused.",
+    "An untrusted file has no effect without consent, and harmless files need no consent.",
     _attempts,
     quick=17,
 )

@@ -80,7 +80,7 @@ def _look_at(content: bytes, bbox: list[float]) -> None:
 
 
 KIND = Kind(
-    "Part of any image is shown as pixels only, or an error gives the reason, in bounded memory.",
+    "Any image is displayed only as pixels, or an error gives the reason, in bounded memory.",
     attempts,
     memory_mb=600,
 )

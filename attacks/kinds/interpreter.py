@@ -203,5 +203,5 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Code harms only its own session, and its results stay within limits.", _attempts, 1.2, memory_mb=4000, quick=2
+    "Code can harm only its own session, and its results stay within limits.", _attempts, 1.2, memory_mb=4000, quick=2
 )

@@ -152,7 +152,7 @@ def attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A server that fails or lies causes an answer or a clear error within its limits, and leaves no process.",
+    "If a server fails or lies, the call ends in an answer or a clear error within its limits, and no process is left.",
     attempts,
     quick=8,
 )

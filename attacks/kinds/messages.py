@@ -110,4 +110,4 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
                 yield Attempt(f"{TRIES} messages for {place} ({backend})", act, counts=TRIES, timeout_s=60)
 
 
-KIND = Kind("A malformed message is accepted, or refused with a Jackfield error.", _attempts, 0.5, quick=27)
+KIND = Kind("A malformed message is accepted, or rejected with a Jackfield error.", _attempts, 0.5, quick=27)

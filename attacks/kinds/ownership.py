@@ -366,7 +366,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Each effect happens once or is in doubt, and each run ends correctly, however processes and databases fail.",
+    "However processes and databases fail, each effect happens once or is in doubt, and each run ends correctly.",
     _attempts,
     quick=2,
 )

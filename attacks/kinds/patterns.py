@@ -182,7 +182,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A pattern, schema, encoding or text from outside takes time in proportion to its length.",
+    "The time to process an untrusted pattern, schema, encoding or text is proportional to its length.",
     _attempts,
     0.7,
     quick=60,

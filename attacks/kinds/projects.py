@@ -141,5 +141,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A stranger's project file only forbids, and switches off nothing that the user enabled.", _attempts, quick=20
+    "An untrusted project file can only add restrictions, and cannot disable what the user enabled.",
+    _attempts,
+    quick=20,
 )

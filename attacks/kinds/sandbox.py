@@ -94,7 +94,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A sandboxed program changes nothing on the host and ends, whatever system calls it makes.",
+    "Whatever system calls a sandboxed program makes, it ends and changes nothing on the host.",
     _attempts,
     0.8,
     memory_mb=2000,

@@ -319,4 +319,4 @@ def _can(backend: str, place: str) -> bool:
     return place != "token" or backend == "azure"
 
 
-KIND = Kind("A key is sent to its server and appears nowhere else.", _attempts, quick=30)
+KIND = Kind("A key is sent to its own server and appears nowhere else.", _attempts, quick=30)

@@ -110,4 +110,4 @@ def _changed(value: Any, dice: random.Random) -> Any:
     return value
 
 
-KIND = Kind("The model reads a bounded text and no error shows a key, whatever a service answers.", attempts)
+KIND = Kind("Whatever a service answers, the model gets text of limited length, and no error contains a key.", attempts)

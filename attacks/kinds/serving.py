@@ -45,7 +45,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "No run is lost, no step happens twice, and every follower continues at its number, whichever server is killed.",
+    "Whichever server is killed, no run is lost, no step happens twice, and every follower continues where it stopped.",
     _attempts,
     quick=2,
 )

@@ -145,7 +145,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "A stopped call is reported as not made only if it never started, and no resumed run repeats it unasked.",
+    "A stopped call is reported as not made only if it never started, and it is never repeated without approval.",
     _attempts,
     quick=40,
 )

@@ -222,4 +222,4 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
         yield Attempt(f"{text!r} in an event", partial(_event, text, dice.randrange(8)))
 
 
-KIND = Kind("Nothing from outside reaches a terminal as anything but visible text.", _attempts, 1.4, quick=66)
+KIND = Kind("Untrusted text can never control a terminal.", _attempts, 1.4, quick=66)

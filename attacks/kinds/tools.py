@@ -232,6 +232,4 @@ def _many_waiting() -> None:
     _run_with(_Tool, lambda: "x", False)
 
 
-KIND = Kind(
-    "Every tool call ends in one result and every run in an answer, whatever the tool does.", _attempts, quick=28
-)
+KIND = Kind("Whatever a tool does, every tool call ends in one result and every run in an answer.", _attempts, quick=28)

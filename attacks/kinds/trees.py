@@ -261,7 +261,7 @@ def _attempts(dice: random.Random) -> Iterator[Attempt]:
 
 
 KIND = Kind(
-    "Each effect happens at most once or is reported as in doubt, however often the processes of a tree end.",
+    "However often the processes of a tree end, each effect happens at most once or is reported as in doubt.",
     _attempts,
     quick=12,
 )
