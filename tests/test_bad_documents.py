@@ -68,7 +68,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "encrypted.docx": (lambda: ENCRYPTED_OFFICE, "is encrypted: save it without a password"),
     "encrypted.xlsx": (lambda: ENCRYPTED_OFFICE, "is encrypted: save it without a password"),
     "cut.pdf": (lambda: pdf()[:600], "truncated|corrupted"),
-    "cut.docx": (lambda: word()[:-400], "is damaged or cut off"),
+    "cut.docx": (lambda: word()[:-400], "is corrupted or truncated"),
     "really a pdf.docx": (pdf, "its extension may be wrong"),
     "really a pdf.txt": (pdf, "is a PDF file, not text: rename it to .pdf"),
     "really a pdf.md": (pdf, "is a PDF file, not text: rename it to .pdf"),
@@ -124,7 +124,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 EXPECTED = {
     **{name: reason for name, (_, reason) in BAD.items()},
-    "entities.docx": "document type|its XML cannot be read",
+    "entities.docx": "document type|its XML cannot be parsed",
     "huge.txt": "100 MiB",
 }
 SKIPPED = {

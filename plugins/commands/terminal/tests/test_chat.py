@@ -83,7 +83,7 @@ def test_ctrl_c_at_the_prompt_and_twice_in_an_answer_loses_nothing(chat: Any) ->
 
 def test_an_error_takes_the_question_back_and_keeps_the_rest(chat: Any) -> None:
     say(chat, "one", "(1 messages)")
-    say(chat, "/model echo:", "which model of echo?")
+    say(chat, "/model echo:", "no model specified for echo")
     say(chat, "/attach none.png", "'none.png' is not in")
     say(chat, "two", "(4 messages)")
     leave(chat)

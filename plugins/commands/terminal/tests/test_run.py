@@ -59,7 +59,7 @@ def test_the_model_may_come_from_the_environment(command_line: CommandLine) -> N
     [
         (("run", "hi"), "jackfield models default backend:model. Installed backends: echo"),
         (("run", "-m", "ecko:m", "hi"), "did you mean 'echo'?"),
-        (("run", "-m", "echo:", "hi"), "which model of echo?"),
+        (("run", "-m", "echo:", "hi"), "no model specified for echo"),
         (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
         (("run", "-m", "echo:m", "--agent", "nobody", "hi"), "no agent 'nobody'"),
         (("rin", "hi"), "did you mean 'jackfield run'?"),

@@ -239,7 +239,7 @@ def test_counting_is_retried_as_often_as_an_answer(server: FakeOpenAI, make_mode
 @pytest.mark.parametrize("reply", [replies.raw(b"[]"), replies.raw(b"{}"), replies.raw(b"<html>")])
 def test_a_server_that_does_not_count_is_named(server: FakeOpenAI, make_model: Any, reply: replies.Reply) -> None:
     server.reply(reply)
-    with pytest.raises(Exception, match="not part of an answer"):
+    with pytest.raises(Exception, match="not part of a response"):
         make_model().count_tokens("hello")
 
 

@@ -166,7 +166,7 @@ def test_a_prompt_is_needed(web: WebServer, question: Any) -> None:
 )
 def test_an_answer_without_an_image_is_an_error(web: WebServer, data: object) -> None:
     web.put("/v1/images/generations", WebAnswer.json({"created": 1, "data": data}))
-    with pytest.raises(ModelResponseError, match=r"no image|not part of an answer"):
+    with pytest.raises(ModelResponseError, match=r"no image|not part of a response"):
         ask(web)
 
 
@@ -211,7 +211,7 @@ def test_openai_itself_needs_a_key(web: WebServer) -> None:
 )
 def test_what_is_no_image_is_an_error_that_says_so(web: WebServer, image: dict[str, Any]) -> None:
     web.put("/v1/images/generations", WebAnswer.json({"data": [{"b64_json": PNG}, image]}))
-    with pytest.raises(ModelResponseError, match="not part of an answer"):
+    with pytest.raises(ModelResponseError, match="not part of a response"):
         ask(web)
 
 

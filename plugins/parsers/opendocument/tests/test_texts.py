@@ -213,7 +213,7 @@ def test_a_file_refers_to_nothing_outside_of_it(file: Any, tmp_path: Any) -> Non
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"PK\x03\x04", "is damaged or cut off"),
+        (b"PK\x03\x04", "is corrupted or truncated"),
         (b"<html/>", "is not an OpenDocument text"),
         (b"<office", "is corrupted: its XML cannot be parsed"),
     ],

@@ -482,7 +482,7 @@ def test_an_owner_can_use_neither_runs_nor_sessions_of_another() -> None:
     paid.clear()
     with ServedFace(app) as face:
         asked = talk(client(face, ADA), begin)
-        with pytest.raises(MCPError, match="there is no run"):
+        with pytest.raises(MCPError, match="no run"):
             talk(client(face, BOB), hijack)
         assert paid == []
         assert texts_in(talk(client(face, ADA), hijack)) == ["It says: paid 3"]

@@ -470,7 +470,7 @@ def test_only_an_error_of_a_model_comes_from_a_tape(name: str | None) -> None:
         ),
         (
             lambda whole: whole.replace('"text": "yes"', '"text": 5'),
-            r"call 1, event 1: 'text' of TextDelta: a text is wanted",
+            r"call 1, event 1: 'text' of TextDelta: expected a string",
         ),
         (
             lambda whole: whole.replace('"ModelFinished", "reason"', '"TextDelta", "text"'),

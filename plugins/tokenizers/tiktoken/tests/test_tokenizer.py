@@ -140,7 +140,7 @@ def test_the_cache_may_be_among_the_temporary_files(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_file_that_is_not_openais_must_be_named_by_its_hash(settings: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="is not the one that is meant"):
+    with pytest.raises(ConfigError, match="has the wrong SHA-256"):
         O200kBase(path=settings["path"]).count("tea")
     assert O200kBase(**settings).count("weather") == 1  # type: ignore[arg-type]
 

@@ -86,7 +86,7 @@ class MemoryStore(RecordingStore):
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`."""
         if run.run_id in self.kept:
-            raise StoreError(f"there is already a run {run.run_id}")
+            raise StoreError(f"run {run.run_id} already exists")
         self._write(lambda: self.kept.update({run.run_id: Kept(replace(run, state=RUNNING), list(entries))}))
         return 1
 
@@ -150,5 +150,5 @@ class MemoryStore(RecordingStore):
 
     def _of(self, run_id: str) -> Kept:
         if run_id not in self.kept:
-            raise RunNotFoundError(f"there is no run {run_id!r}")
+            raise RunNotFoundError(f"no run {run_id!r}")
         return self.kept[run_id]
