@@ -69,7 +69,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "encrypted.xlsx": (lambda: ENCRYPTED_OFFICE, "is encrypted: save it without a password"),
     "cut.pdf": (lambda: pdf()[:600], "truncated|corrupted"),
     "cut.docx": (lambda: word()[:-400], "is corrupted or truncated"),
-    "really a pdf.docx": (pdf, "its extension may be wrong"),
+    "really a pdf.docx": (pdf, "the extension may be wrong"),
     "really a pdf.txt": (pdf, "is a PDF file, not text: rename it to .pdf"),
     "really a pdf.md": (pdf, "is a PDF file, not text: rename it to .pdf"),
     "really a pdf.html": (pdf, "is a PDF file, not text: rename it to .pdf"),

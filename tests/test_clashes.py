@@ -125,7 +125,7 @@ def test_a_target_that_is_not_there_is_told_when_it_is_loaded_and_not_before(sit
 def test_a_plugin_for_another_api_is_not_imported_and_says_so(site: FakeSite) -> None:
     modules = {"acme_later_light": "raise SystemExit('imported')"}
     site.add("acme-later", {"tool.weather": "acme_later_light"}, group="jackfield.v2", modules=modules)
-    with pytest.raises(IncompatiblePluginError, match=r"API v2.*has v1"):
+    with pytest.raises(IncompatiblePluginError, match=r"API v2.*provides v1"):
         site.host().spec("tool", "weather", ToolSpec)
     assert site.host().names("tool") == []
 

@@ -76,8 +76,8 @@ DEEDS: Mapping[str, tuple[str, str]] = {
     "has-a-leaving-hook": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(): exit()", "SystemExit"),
     "returns-no-list": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(): return 5", "list of ToolSpec"),
     "returns-texts": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(): return ['x']", "list of ToolSpec"),
-    "offers-nothing": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(): return []", "does not offer"),
-    "has-no-hook": ("x = 1", "does not offer"),
+    "offers-nothing": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(): return []", "does not provide"),
+    "has-no-hook": ("x = 1", "does not provide"),
     "wants-an-argument": ("from jackfield.plugins import hook\n@hook.tools\ndef tools(x): return []", "tools"),
 }  # fmt: skip
 
@@ -343,7 +343,7 @@ time.sleep(0.5)  # in which the other one ends
     site.add("acme-b-closes", {"tool.closes": "acme_closes"}, modules={"acme_closes": closes})
     monkeypatch.setenv("PYTHONPATH", str(site.folder))
     waiting, closing = examine(site.host())
-    assert "does not offer" in waiting.why, waiting.why
+    assert "does not provide" in waiting.why, waiting.why
     assert "ended the process" in closing.why
 
 

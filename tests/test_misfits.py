@@ -114,7 +114,7 @@ def test_a_function_that_a_library_lost_is_named_with_the_command_that_brings_it
 
     told = execute([view.python, "-c", ASK], env=clean_env, check=False).stderr
     assert misfit in told
-    assert told.strip().endswith(command)
+    assert command in told
     light = execute([view.script("jackfield"), "plugins", "doctor", "jackfield-quill"], env=clean_env, check=False)
     assert light.returncode == 0  # only the deep mode imports what a component needs
     deep = execute(

@@ -294,7 +294,7 @@ def test_each_of_those_that_list_a_file_may_be_blocked(site: Any, blocked: str) 
     site.add("evil", {"tool.search": "acme_light"})
     for name in ("zeta", "evil"):
         record(site, name, "acme_light.py")
-    with pytest.raises(PluginError, match=f"one of the files of {blocked}"):
+    with pytest.raises(PluginError, match=f"module acme_light, which belongs to {blocked}"):
         says(site.host(block=frozenset({blocked})))
     assert "acme_light" not in sys.modules
 

@@ -420,7 +420,7 @@ def test_a_loop_that_broke_is_replaced_and_all_who_wait_for_it_get_an_error() ->
         print(len(got), {text[:41] for text in got}, sync.run(answer()))
     """
     lines = in_a_process(script)
-    assert lines in (f"{count} {{'the background event loop ended before th'}} 42" for count in (2, 3))
+    assert lines in (f"{count} {{'the background event loop stopped before '}} 42" for count in (2, 3))
 
 
 def test_what_a_plain_generator_makes_of_the_items_comes_and_its_error_closes_the_stream() -> None:

@@ -37,7 +37,7 @@ RUNS: tuple[Callable[..., Any], ...] = (
 @pytest.mark.parametrize("kind", [BasicAgent, FnCallAgent])
 def test_an_option_of_a_run_that_nobody_reads_is_an_error_before_anything_is_asked(kind: Any, run: Any) -> None:
     model = ScriptedModel([answer("a")])
-    with pytest.raises(ConfigError, match=r"has no option 'langg'; did you mean 'lang'\?"):
+    with pytest.raises(ConfigError, match=r"have no option 'langg'; did you mean 'lang'\?"):
         run(kind(llm=model), langg="zh")
     assert model.requests == []
 

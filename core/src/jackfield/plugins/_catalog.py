@@ -79,13 +79,16 @@ class Row(NamedTuple):
 class Problem(NamedTuple):
     """A fault in one distribution. Other distributions are not affected.
 
-    If a distribution is installed twice, `used` is the location of the copy in use.
+    Attributes:
+        used: The location of the copy in use, if the distribution is installed twice.
+        is_authors_fault: True if only the distribution's authors can fix the fault.
     """
 
     distribution: str
     text: str
     location: str = ""
     used: str = ""
+    is_authors_fault: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ class _Scan:
         for api, line in _lines_of_ours(text):
             match = _ENTRY.match(line)
             if match is None:
-                self.problems.append(Problem(distribution, _fault_of_entry(line), location))
+                self.problems.append(_problem_of_entry(line, distribution, location))
                 continue
             kind, name, module = match.groups()
             if (api, kind, name) in seen:
@@ -292,10 +295,11 @@ def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
             yield api, line
 
 
-def _fault_of_entry(line: str) -> str:
+def _problem_of_entry(line: str, distribution: str, location: str) -> Problem:
     """Return the reason why a line is not a valid entry."""
     entry, _, target = map(str.strip, line.partition("="))
     module, colon, attribute = target.partition(":")
     if "." in entry and colon and _MODULE.match(module):
-        return f"specifies the object {attribute!r:.80} for {entry}, but must specify a module: {entry} = {module}"
-    return f"entry_points.txt contains an invalid line: {line[:200]!r}"
+        fault = f"specifies the object {attribute!r:.80} for {entry}, but must specify a module: {entry} = {module}"
+        return Problem(distribution, fault, location, is_authors_fault=True)
+    return Problem(distribution, f"entry_points.txt contains an invalid line: {line[:200]!r}", location)

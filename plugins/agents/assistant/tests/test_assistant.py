@@ -96,13 +96,13 @@ def test_sources_and_unreadable_files_are_told(guide: str, tmp_path: Path) -> No
     events = ask(ScriptedModel([answer("48")]), files=[guide, str(tmp_path / "half.pdf")])
     told = next(event for event in events if isinstance(event, PluginEvent))
     assert told.data["sources"] == ["guide.md"]
-    assert "half.pdf is incomplete" in told.data["note"]
+    assert "half.pdf is truncated" in told.data["note"]
 
 
 def test_if_no_file_can_be_read_the_run_fails_and_says_why(tmp_path: Path) -> None:
     model = ScriptedModel([answer("?")])
     (tmp_path / "half.pdf").write_bytes(b"%PDF-1.7")
-    with pytest.raises(DocParserError, match=r"half\.pdf is incomplete"):
+    with pytest.raises(DocParserError, match=r"half\.pdf is truncated"):
         ask(model, files=[str(tmp_path / "half.pdf")])
     assert model.requests == []
 
@@ -117,7 +117,7 @@ def test_the_result_names_each_file_of_a_folder_that_was_not_read_and_why(tmp_pa
     for _ in stream:
         pass
     result = stream.result
-    assert any("half.pdf is incomplete" in warning for warning in result.warnings)
+    assert any("half.pdf is truncated" in warning for warning in result.warnings)
     assert f"{tmp_path / 'empty.txt'}: empty" in result.warnings
     unread = [f"{tmp_path / f'{number}.raw'}: no installed package can read .raw files" for number in range(12)]
     assert set(unread) <= set(result.warnings), "all of them, not only the first"
@@ -235,7 +235,7 @@ def test_what_is_found_in_an_index_is_a_source_with_its_page_and_headings(
 
 
 def test_an_agent_whose_index_is_not_there_fails_and_says_how_to_make_it() -> None:
-    with pytest.raises(DocParserError, match=r"no index 'nothing-of-that-name'.*jackfield index build"):
+    with pytest.raises(DocParserError, match=r"no index named 'nothing-of-that-name'.*jackfield index build"):
         ask(ScriptedModel([answer("?")]), files=["index:nothing-of-that-name"])
 
 

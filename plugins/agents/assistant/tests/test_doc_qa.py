@@ -185,7 +185,7 @@ def test_cancelling_and_limits_end_the_reading_of_parts(book: str) -> None:
 
 def test_what_cannot_be_read_and_odd_sizes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "half.pdf").write_bytes(b"%PDF-1.7")
-    with pytest.raises(DocParserError, match=r"half\.pdf is incomplete"):
+    with pytest.raises(DocParserError, match=r"half\.pdf is truncated"):
         parallel(reads, str(tmp_path / "half.pdf")).ask("How many?")
     with pytest.raises(ConfigError, match="at least 1"):
         ParallelDocQA(llm=ScriptedModel([]), at_once=0)

@@ -98,7 +98,7 @@ def test_the_prompts_are_in_the_language_of_the_question_and_can_be_replaced(gui
     assert "检索词" in model.requests[0].messages[-1].get_text_content()
     Assistant(**options, prompts={"keywords": "keywords_zh for {question}"}).ask(QUESTION)
     assert model.requests[2].messages[-1].get_text_content() == f"keywords_zh for {QUESTION}"
-    with pytest.raises(ConfigError, match="no prompt 'keyword'; did you mean 'keywords'"):
+    with pytest.raises(ConfigError, match="unknown prompt 'keyword'; did you mean 'keywords'"):
         Assistant(**options, prompts={"keyword": "x"})
 
 

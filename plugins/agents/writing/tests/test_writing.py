@@ -166,7 +166,7 @@ def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> Non
     mine = OutlineWriting(llm=ScriptedModel([answer("x")]), prompts={"outline": "Outline, please."})
     mine.ask("Write.")
     assert system_of(mine) == "Outline, please."
-    with pytest.raises(ConfigError, match="has no option 'knowlege'; did you mean 'knowledge'"):
+    with pytest.raises(ConfigError, match="have no option 'knowlege'; did you mean 'knowledge'"):
         mine.run_nonstream("Write.", knowlege="x")  # type: ignore[call-arg]
 
 

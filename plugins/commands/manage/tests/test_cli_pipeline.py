@@ -123,7 +123,7 @@ def test_only_processors_that_a_rule_keeps_from_acting_are_left_out(command_line
     remark, truncation, guard = json.loads(command_line("pipeline", "--json", "-m", "parrot:m", **enabled).stdout)[
         "left_out"
     ]
-    assert remark.startswith("order of ")
+    assert remark.startswith("ignored order in ")
     assert truncation.startswith("processor 'jackfield-truncation/truncation' is blocked")
     assert guard.startswith("processor 'acme/guard' is blocked")
 

@@ -314,7 +314,7 @@ def test_a_command_that_two_offer_is_run_by_its_address_and_breaks_no_other(comm
         site.add(name, {"command.greet": f"{name}_cli"}, modules={f"{name}_cli": COMMAND.format(module=f"{name}_cli")})
     done = command_line("greet", "you")
     assert done.returncode == 1
-    assert "write 'one/greet' or 'two/greet'" in done.stderr
+    assert "use 'one/greet' or 'two/greet'" in done.stderr
     done = command_line("two/greet", "you", "--loud")
     assert (done.returncode, done.stdout) == (3, "two_cli greets you --loud\n")
     assert command_line("--help").returncode == 0

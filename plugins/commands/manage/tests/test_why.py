@@ -101,7 +101,7 @@ def test_pip_tells_who_was_asked_for(site: FakeSite, explain: Explain) -> None:
 def test_a_broken_plugin_is_explained_as_far_as_it_goes(site: FakeSite, explain: Explain) -> None:
     site.add("broken", raw=b"[jackfield.v1]\ntool.x = \xff\n")
     (site.add("headless", {"tool.y": "y"}) / "METADATA").unlink()
-    assert "entry_points.txt is not UTF-8" in explain("broken")[0].problems[0]
+    assert "entry_points.txt is not valid UTF-8" in explain("broken")[0].problems[0]
     assert explain("headless")[0].version == "1.0"
 
 
@@ -181,7 +181,8 @@ def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explai
         "tool.y may load.",
         "  one also offers it.",
         "  'y' means this one (`prefer` prefers it).",
-        "prefer of /srv/pyproject.toml: ignored, because you have not agreed to it. To review them: jackfield trust",
+        "ignored prefer in /srv/pyproject.toml, because you have not trusted the file. To review the settings, run: "
+        "jackfield trust",
     ]
 
 
@@ -190,7 +191,7 @@ def test_faults_of_metadata_are_sentences(site: FakeSite, explain: Explain) -> N
     (broken / "METADATA").unlink()
     (found,) = explain("broken")
     assert (found.version, found.location) == ("", str(broken))
-    assert found.lines()[2].startswith("Its entry_points.txt is not UTF-8: ")
+    assert found.lines()[2].startswith("Its entry_points.txt is not valid UTF-8: ")
     site.add("acme", {"tool.x": "acme"}, version="1.0")
     site.add("acme", {"tool.x": "acme"}, version="0.9")
     (found,) = explain("acme")

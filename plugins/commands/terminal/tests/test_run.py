@@ -133,7 +133,7 @@ def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: s
 def test_a_full_disk_is_no_fault_of_the_package(shell: Shell) -> None:
     done = shell("jackfield run -m echo:m x > /dev/full")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "jackfield: No space left on device: free some space, and try again"
+    assert done.stderr.splitlines()[-1] == "jackfield: No space left on device: free some space and try again"
 
 
 @pytest.mark.usefixtures("echo")

@@ -42,7 +42,7 @@ def test_texts_are_filled_and_nothing_else(template: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({}, r"no value for 'topic', 'tone' in {file}: pass -p topic=… -p tone=…, or add a default under `params`"),
+        ({}, r"no value for 'topic', 'tone' in .*: pass -p topic=… -p tone=…, or add a default under `params`"),
         ({"topic": "x", "tone": "y", "audiense": "z"}, r"has no variable 'audiense'; did you mean 'audience'\?"),
         ({"topic": "x", "tone": "y", "input": "z"}, "has no variable 'input'"),
     ],

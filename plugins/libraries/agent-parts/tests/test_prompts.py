@@ -35,7 +35,7 @@ def test_a_users_prompts_replace_those_they_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"great": "x"}, "unknown prompt 'great' did you mean 'greet'"),
+        ({"great": "x"}, "unknown prompt 'great'; did you mean 'greet'"),
         ({"greet": {"fr": "x"}}, ": unknown language 'fr'"),
         (5, "prompts must be the path of a TOML file or a dict, got int"),
         ({"greet": 5}, "must be a string, or one string for each of en, zh"),

@@ -125,7 +125,7 @@ def test_a_file_that_is_no_image_is_not_sent(tmp_path: Path, content: bytes) -> 
 
 
 def test_a_folder_is_no_image(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedInputError, match="cannot be read"):
+    with pytest.raises(UnsupportedInputError, match="cannot read the image"):
         media_part(ContentItem(image=str(tmp_path)))
 
 

@@ -97,8 +97,8 @@ def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
 @pytest.mark.parametrize(
     ("proxy", "says"),
     [
-        ("socks4://u:secret@127.0.0.1:1", "unknown scheme"),
-        ("ftp://u:secret@127.0.0.1:1", "unknown scheme"),
+        ("socks4://u:secret@127.0.0.1:1", "has an unsupported scheme"),
+        ("ftp://u:secret@127.0.0.1:1", "has an unsupported scheme"),
         ("http://u:secret@a..b", "has no valid address"),
         ("http://u:secret@[::1", "has no valid address"),
         ("u:secret@127.0.0.1:99999", "has no valid address"),
@@ -108,7 +108,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
     no_proxies: pytest.MonkeyPatch, proxy: str, says: str
 ) -> None:
     no_proxies.setenv("ALL_PROXY", proxy)
-    with pytest.raises(ConfigError, match=f"ALL_PROXY is set to a proxy that is .*{says[-5:]}") as caught:
+    with pytest.raises(ConfigError, match=f"ALL_PROXY is set to a proxy that {says}") as caught:
         asked("http://127.0.0.1:1")
     assert "secret" not in str(caught.value)
 

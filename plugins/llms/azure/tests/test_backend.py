@@ -106,7 +106,7 @@ def test_the_version_may_come_from_the_environment(
 def test_without_an_endpoint_it_says_what_to_set(make_model: MakeModel) -> None:
     with pytest.raises(ConfigError, match=r"azure_endpoint.*AZURE_OPENAI_ENDPOINT"):
         ask(make_model(azure_endpoint=None))
-    with pytest.raises(ConfigError, match="azure_endpoint must begin"):
+    with pytest.raises(ConfigError, match="azure_endpoint must start"):
         ask(make_model(azure_endpoint="name.openai.azure.com"))
 
 

@@ -179,12 +179,12 @@ def test_what_is_no_answer_is_an_error(data: bytes) -> None:
 
 
 def test_a_stream_without_an_end_is_an_error() -> None:
-    with pytest.raises(ModelResponseError, match="middle"):
+    with pytest.raises(ModelResponseError, match="before the response was complete"):
         answer(chunk({"content": "half an "}))
 
 
 def test_no_stream_at_all_is_an_error() -> None:
-    with pytest.raises(ModelResponseError, match="no answer"):
+    with pytest.raises(ModelResponseError, match="no response"):
         read(b"")
 
 

@@ -137,11 +137,11 @@ def test_an_empty_answer_at_the_end_is_followed_by_another(llava: Path, make: Ma
     ("address", "says"),
     [
         ("https://example.org/a.png", "does not fetch URLs"),
-        ("missing.png", "cannot be read"),
+        ("missing.png", "cannot read the image"),
         ("data:image/png;base64,bm90IGFuIGltYWdl", "convert it to PNG or JPEG"),
         ("data:image/png;base64,x", "not valid base64"),
         ("data:image/png,bm90IGFuIGltYWdl", "or a base64 data: URI"),
-        (__file__, "should be an image"),
+        (__file__, "expected an image"),
     ],
 )
 def test_what_is_no_image_here_is_refused(address: str, says: str, llava: Path, make: Make) -> None:

@@ -144,9 +144,9 @@ def test_pages_of_files_inside_others_are_drawn(lay_out: MakePdf, tmp_path: Path
     for part, reason in {
         "": "all.zip has no pages",
         "in/scans.eml › note.txt": "note.txt has no pages",
-        "in/scans.eml › b.pdf": "scans.eml has no file b.pdf",
-        "in/scans.eml › note.txt › x": "note.txt has no file x",
-        " › ".join(["in/scans.eml"] * 4): "has no file",
+        "in/scans.eml › b.pdf": "scans.eml contains no file b.pdf",
+        "in/scans.eml › note.txt › x": "note.txt contains no file x",
+        " › ".join(["in/scans.eml"] * 4): "contains no file",
     }.items():
         with pytest.raises(DocParserError, match=reason):
             asyncio.run(drawn(part))

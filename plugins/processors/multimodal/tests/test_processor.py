@@ -279,7 +279,7 @@ def test_a_text_in_another_encoding_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.pdf", b"%PDF-1.7 damaged", "a.pdf is incomplete"),
+        ("a.pdf", b"%PDF-1.7 damaged", "a.pdf is truncated"),
         ("a.xyz", bytes(range(256)), "a.xyz cannot be read: no parser"),
     ],
 )

@@ -501,7 +501,9 @@ def test_a_store_of_a_newer_version_is_left_as_it_is(make: Make, path: Path) -> 
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 99")
     other.close()
-    with pytest.raises(StoreError, match=r"version 99, and this jackfield-sqlite-store reads 6\. Install the version"):
+    with pytest.raises(
+        StoreError, match=r"version 99, but this jackfield-sqlite-store only reads version 6\. Install the version"
+    ):
         entries_of(make(), "r")
 
 

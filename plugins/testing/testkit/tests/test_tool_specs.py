@@ -170,7 +170,7 @@ def test_only_what_has_changed_is_written_anew(acme: Path) -> None:
         ("ToolSpec.of()", "as a literal text"),
         ("ToolSpec.of(target='acme_tools:gone')", "cannot be imported"),
         ("ToolSpec.of(target='nowhere:gone')", "cannot be imported"),
-        ("ToolSpec.of(target='acme_tools:Old')", "is not a function with @tool"),
+        ("ToolSpec.of(target='acme_tools:Old')", "is not a function decorated with @tool"),
     ],
 )
 def test_what_cannot_be_written_is_said_with_its_line(acme: Path, call: str, reason: str) -> None:
@@ -270,9 +270,9 @@ def double(number: int) -> int:
 
 
 def test_what_is_no_tool_has_no_descriptor(site: Any) -> None:
-    with pytest.raises(TypeError, match="is not a function with @tool"):
+    with pytest.raises(TypeError, match="is not a function decorated with @tool"):
         ToolSpec.of("os:getcwd")
     source = "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef t(): return [ToolSpec.of('os:getcwd')]"
     site.add("wrong", {"tool.x": "wrong_light"}, modules={"wrong_light": textwrap.dedent(source)})
-    with pytest.raises(BrokenPluginError, match="is not a function with @tool"):
+    with pytest.raises(BrokenPluginError, match="is not a function decorated with @tool"):
         site.host().spec("tool", "x", ToolSpec)

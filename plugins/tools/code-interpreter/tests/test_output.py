@@ -126,7 +126,7 @@ def test_what_is_no_image_does_not_enter_the_conversation_as_one(shown: bytes) -
     output = Output()
     output.add("display_data", {"data": {"image/png": base64.b64encode(shown).decode(), "text/plain": "<A>"}})
     assert output.images == []
-    assert "<A>\n[image left out: the " in output.text()
+    assert "<A>\n[image left out: expected a " in output.text()
 
 
 def test_an_image_is_of_the_type_of_its_bytes_and_not_of_its_label() -> None:
@@ -141,7 +141,7 @@ def test_an_image_that_claims_billions_of_pixels_is_left_out() -> None:
     output = Output()
     output.add("display_data", {"data": {"image/png": base64.b64encode(content).decode()}})
     assert output.images == []
-    assert "more than 50,000,000: send a smaller one" in output.text()
+    assert "the limit is 50,000,000: send a smaller one" in output.text()
 
 
 @pytest.mark.parametrize("kinds", [("display_data",), ("stdout", "stderr")], ids=["displays", "streams in turn"])

@@ -507,7 +507,7 @@ def test_after_closing_the_next_call_starts_anew(interpreter: Any) -> None:
 
 
 def test_an_interpreter_that_is_not_there_is_an_error_that_says_what_to_do(make_interpreter: Make) -> None:
-    with pytest.raises(ToolServiceError, match=r"'no-such-python' on the PATH.*the setting 'python'"):
+    with pytest.raises(ToolServiceError, match=r"'no-such-python' is not on the PATH: set 'python'"):
         make_interpreter(python="no-such-python").run("1")
 
 

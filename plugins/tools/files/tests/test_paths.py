@@ -231,7 +231,7 @@ def test_what_takes_the_place_of_a_file_after_its_check_is_not_read(
 
     monkeypatch.setattr(folder, "_status", look_and_plant)
     answer = house.reached(how, "a/b/own.txt")
-    assert ("not a regular file" if planted == "pipe" else "through a link") in answer
+    assert ("not a regular file" if planted == "pipe" else "through a newly created link") in answer
 
 
 def test_names_like_options_and_with_spaces_are_names(house: House) -> None:

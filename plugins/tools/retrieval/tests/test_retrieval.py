@@ -152,7 +152,7 @@ def test_one_name_for_two_documents_is_said(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.md").write_text(folder)
         files.append(str(tmp_path / folder / "x.md"))
-    with pytest.raises(ToolArgumentError, match="name of 2 documents"):
+    with pytest.raises(ToolArgumentError, match="2 documents are named"):
         ask(RetrievalTool(), files, query="q", files=["x.md"])
 
 
@@ -355,8 +355,8 @@ def test_an_index_that_changes_during_the_search_is_tried_five_times(
 def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(library: list[str]) -> None:
     result = ask(RetrievalTool(), ["index:nothing-of-that-name", library[0]], query="x")
     assert passages(result)[0]["url"] == "otter.md"
-    assert "there is no index 'nothing-of-that-name'" in result.content
-    with pytest.raises(DocParserError, match="there is no index"):
+    assert "no index named 'nothing-of-that-name'" in result.content
+    with pytest.raises(DocParserError, match="no index named"):
         ask(RetrievalTool(), ["index:nothing-of-that-name"], query="x")
 
 
@@ -369,7 +369,7 @@ def test_a_url_and_a_folder_without_documents_are_named(library: list[str], tmp_
 
 
 def test_a_model_cannot_open_an_index_that_is_not_the_conversations(notes: KnowledgeIndex, library: list[str]) -> None:
-    with pytest.raises(ToolArgumentError, match="no document 'index:notes'"):
+    with pytest.raises(ToolArgumentError, match="no document named 'index:notes'"):
         ask(RetrievalTool(), library, query="x", files=["index:notes"])
     assert passages(ask(RetrievalTool(), [*library, "index:notes"], query="x", files=["index:notes"]))
 

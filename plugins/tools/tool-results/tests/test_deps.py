@@ -101,7 +101,7 @@ def test_a_key_that_names_nobody_is_an_error(named: Any) -> None:
     assert "main of" not in ask(entry, "ada")
     wrapped = entry.fixed_tools()[0]
     assert isinstance(wrapped, BaseTool)
-    with pytest.raises(ConfigError, match="`key` must return a text"):
+    with pytest.raises(ConfigError, match="`key` must return a string"):
         asyncio.run(_called(wrapped))
 
 

@@ -170,7 +170,7 @@ def test_only_the_web_is_read(url: str) -> None:
 def test_a_page_without_text_and_one_that_nothing_reads(web: Web) -> None:
     web.pages["/empty"] = (200, "text/html", b"<main><img src=x></main>")
     web.pages["/x.bin"] = (200, "application/x-nothing", b"\0\1\2")
-    for path, says in (("/empty", "has no text"), ("/x.bin", "no parser")):
+    for path, says in (("/empty", "contains no text"), ("/x.bin", "no parser")):
         with pytest.raises(ToolServiceError, match=says):
             read(web, path)
 

@@ -426,13 +426,13 @@ def test_a_stream_without_an_end_is_an_error_after_all_of_its_text(told: Told) -
     events = [told.created(), told.added(one, 0), *told.deltas(one, 0), *told.deltas(two, 1)]
     error, text = failure(told.bytes_of(events))
     assert isinstance(error, ModelResponseError)
-    assert "in the middle" in str(error)
+    assert "before the response was complete" in str(error)
     assert text == "one\n\ntwo", "what was held back for an item that never ended is lost"
 
 
 def test_done_is_no_end_by_itself(told: Told) -> None:
     error, _ = failure(told.bytes_of([told.created(), "[DONE]"]))
-    assert "in the middle" in str(error)
+    assert "before the response was complete" in str(error)
 
 
 @pytest.mark.parametrize(

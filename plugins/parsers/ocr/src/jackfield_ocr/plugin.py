@@ -13,7 +13,7 @@ def parsers() -> list[ParserSpec]:
             name="ocr",
             target="jackfield_ocr.parser:OcrParser",
             config="jackfield_ocr.parser:OcrConfig",
-            summary="Scanned PDF pages and images, through Tesseract if installed.",
+            summary="Scanned pages of PDFs, and images, through Tesseract if installed.",
             # The extension that the PDF parser gives to its pages without text.
             extensions=("pdf-scan", "png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"),
             media_types=("image/png", "image/jpeg", "image/tiff", "image/bmp", "image/webp"),

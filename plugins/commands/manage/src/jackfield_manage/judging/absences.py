@@ -54,7 +54,7 @@ def _misspelt_groups_in(text: str, location: str) -> Iterator[Problem]:
         if group.startswith("jackfield") or similarity > _MIN_SIMILARITY:
             listed = ", ".join(repr(entry) for entry in entries[:8])
             problem = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
-            yield Problem(distribution, problem, location)
+            yield Problem(distribution, problem, location, is_authors_fault=True)
 
 
 def _entries_by_group(text: str) -> dict[str, list[str]]:

@@ -119,7 +119,7 @@ def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
 
 
 def _fix_metadata(problem: Problem) -> str:
-    if "names the object" in problem.text or "in the group" in problem.text:
+    if problem.is_authors_fault:
         return f"tell the authors of {problem.distribution}"
     return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
 

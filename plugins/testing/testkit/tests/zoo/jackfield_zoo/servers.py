@@ -179,7 +179,7 @@ class TakesTwins(Honest):
         try:
             return super().read(body)
         except RequestRefusedError as error:
-            if "repeated" not in str(error):
+            if "duplicate" not in str(error):
                 raise
             return super().read(json.dumps(json.loads(body)).encode())
 
