@@ -81,7 +81,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "columns.csv": (lambda: b"a," * 1_000_000 + b"a\n", "1000001 columns"),
     "columns.tsv": (lambda: b"a\t" * 1_000_000 + b"a\n", "1000001 columns"),
     "never closed.html": (lambda: b"<div>" * 100_000 + b"tea", "nested too deeply or never closed"),
-    "never closed either.html": (lambda: b"<!-- tea " * 20_000, "has no text"),
+    "never closed either.html": (lambda: b"<!-- tea " * 20_000, "contains no text"),
     "line\nfeed.json": (lambda: b"{", "is not valid JSON"),
 }
 GOOD_NAMES = (
