@@ -399,7 +399,7 @@ def test_the_problem_of_a_second_installation_names_the_one_in_use(site: Any, tm
     later.mkdir(parents=True)
     (later / "entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = second\n")
     [problem] = scan([str(site.folder), str(later.parent)]).problems
-    assert problem == ("acme", f"is installed twice; using {first}", str(later), str(first))
+    assert problem == ("acme", f"is installed twice; using {first}", str(later), str(first), False)
 
 
 def test_the_problem_of_a_broken_archive_names_it(site: Any) -> None:
