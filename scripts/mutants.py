@@ -110,7 +110,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Score:
-    """How many of the changes tried were noticed by the tests."""
+    """The numbers of changes that were tried, and of those that the tests noticed."""
 
     noticed: int
     of: int

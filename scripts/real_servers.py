@@ -35,7 +35,7 @@ PROXIES = "proxies"  # in front of our own server
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to install and start a server.
+    """Instructions to install and start a server.
 
     Attributes:
         requirements: The packages to install with pip; empty if the development environment already has the server.

@@ -75,7 +75,7 @@ _FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", 
 
 
 FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "done"]
-"""How attached files reach the model.
+"""The form in which attached files reach the model.
 
 - `read`: every file is sent, or the request is rejected.
 - `read_if_possible`: like `read`, but an unreadable file is sent only by name, with a warning.

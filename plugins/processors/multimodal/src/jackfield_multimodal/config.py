@@ -12,7 +12,7 @@ Unsupported = Literal["refuse", "note"]
 
 
 class MultimodalConfig(Config):
-    """How to handle unsupported media and unreadable files."""
+    """Settings for unsupported media and unreadable files."""
 
     unsupported: Unsupported = Field(
         default="refuse",

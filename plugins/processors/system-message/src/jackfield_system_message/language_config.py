@@ -12,7 +12,7 @@ LookAt = Literal["last", "all"]
 
 
 class LanguageConfig(Config):
-    """How to detect and use the language."""
+    """Settings for detecting and using the language."""
 
     lang: Lang | None = Field(default=None, description="A fixed language; detected if unset")
     look_at: LookAt = Field(

@@ -68,7 +68,7 @@ def ignore_progress(_: PreparationProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How much of a document the passages show.
+    """The share of a document that the passages show.
 
     Attributes:
         source: The document's path or URL.
