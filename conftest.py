@@ -1,4 +1,4 @@
-"""The profiles of hypothesis, the order of tests, and a way to end a test that never ends.
+"""The profiles of hypothesis, the order of tests, folders for what is kept, and a way to end a test that never ends.
 
 `make test` tries the same 30 examples of a property each time, so that it fails for a change and never by chance.
 `make nightly` tries 2,000 new ones. An example that it finds becomes an `@example` of the test, and so a part of
@@ -12,14 +12,18 @@ worker goes on.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import gc
 import os
 import re
+import shutil
 import sys
+import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Generator
+from pathlib import Path
 from typing import TextIO
 
 import hypothesis
@@ -27,6 +31,9 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key  # of pytest's standard error, which it does not capture
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "day")
+
+# Our settings and what our commands keep are looked for in these. See `_move_out_of_the_home`.
+_FOLDERS = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state", "XDG_DATA_HOME": ".local/share"}
 
 # No test asks the hub of Hugging Face, whichever imports its client first: the client reads this once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -44,6 +51,27 @@ _UNSTABLE = re.compile(r" at 0x|\{'[^':]*', ")  # an address, or a set of texts,
 hypothesis.settings.register_profile("day", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
 hypothesis.settings.load_profile(PROFILE)
+
+
+def _move_out_of_the_home() -> None:
+    """Give this process, and all that it starts, empty folders in place of the developer's own.
+
+    A test must not depend on the developer's settings, nor on which new plugins his terminal has been told about, and
+    must not change either. Other programs keep their settings: without those of pip, many could install nothing.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="jackfield-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for variable, default in _FOLDERS.items():
+        theirs, ours = Path(os.environ.get(variable) or Path.home() / default), folder / variable.lower()
+        ours.mkdir()
+        if variable == "XDG_CONFIG_HOME" and theirs.is_dir():
+            for entry in theirs.iterdir():
+                if entry.name != "jackfield":
+                    (ours / entry.name).symlink_to(entry)
+        os.environ[variable] = str(ours)
+
+
+_move_out_of_the_home()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

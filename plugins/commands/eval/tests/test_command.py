@@ -58,6 +58,13 @@ def run(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> str
     return printed.out + printed.err
 
 
+def show_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make standard error a terminal, which has been told of all plugins that are installed."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["news"]) == 0
+    capsys.readouterr()
+
+
 def as_json(capsys: pytest.CaptureFixture[str], *options: str, code: int = 0) -> Any:
     assert main(["eval", "cases.yaml", "--json", *options]) == code
     return json.loads(capsys.readouterr().out)
@@ -413,7 +420,7 @@ def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     write(TIDES, BELLS, concurrency=1)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    show_on_a_terminal(capsys, monkeypatch)
     assert main(["eval", "cases.yaml", "--live", *options]) == 0
     shown = capsys.readouterr().err
     assert shown == ("" if options else "\r\x1b[K1 of 2 runs\r\x1b[K2 of 2 runs\r\x1b[K")
@@ -423,7 +430,7 @@ def test_progress_is_gone_before_an_error_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(TIDES, BELLS, concurrency=1, max_cost=1)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    show_on_a_terminal(capsys, monkeypatch)
     shown = run(capsys, "--live", code=1)
     assert shown.startswith("\r\x1b[K1 of 2 runs\r\x1b[Kjackfield: max_cost is set")
 

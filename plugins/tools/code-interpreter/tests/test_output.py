@@ -113,20 +113,20 @@ def test_all_images_together_have_a_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "shown",
+    ("shown", "reason"),
     [
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"<html></html>",
-        b"root:x:0:0:root:/root:/bin/bash",
-        b"\x89PNG\r\n\x1a\n",
-        b"%PDF-1.7",
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "expected a "),
+        (b"<html></html>", "expected a "),
+        (b"root:x:0:0:root:/root:/bin/bash", "expected a "),
+        (b"%PDF-1.7", "expected a "),
+        (b"\x89PNG\r\n\x1a\n", "the image/png image is corrupted"),
     ],
 )
-def test_what_is_no_image_does_not_enter_the_conversation_as_one(shown: bytes) -> None:
+def test_what_is_no_image_does_not_enter_the_conversation_as_one(shown: bytes, reason: str) -> None:
     output = Output()
     output.add("display_data", {"data": {"image/png": base64.b64encode(shown).decode(), "text/plain": "<A>"}})
     assert output.images == []
-    assert "<A>\n[image left out: expected a " in output.text()
+    assert f"<A>\n[image left out: {reason}" in output.text()
 
 
 def test_an_image_is_of_the_type_of_its_bytes_and_not_of_its_label() -> None:

@@ -125,7 +125,7 @@ def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) 
     target = _target(given, constants, call.lineno)
     if not isinstance(_loaded(target, call.lineno), FunctionTool):
         if is_of:
-            raise ValueError(f"line {call.lineno}: {target} is not a function with @tool")
+            raise ValueError(f"line {call.lineno}: {target} is not a function decorated with @tool")
         return None
     wanted = _said(ToolSpec.of(target))
     kept = {name: ast.get_source_segment(source, given[name]) or "" for name in KEPT if name in given}
