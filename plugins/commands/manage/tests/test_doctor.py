@@ -249,6 +249,28 @@ def test_a_fault_is_a_row_and_the_neighbours_are_well(faulty: dict[str, Finding]
     assert [faulty[name].status for name in ("before", "sound")] == ["ok", "ok"]
 
 
+ONCE = """
+import pathlib, time
+begun = pathlib.Path({path!r})
+if not begun.exists():
+    begun.touch()
+    {work}
+"""
+
+
+@pytest.mark.parametrize("work", ["time.sleep(0.5)", "while time.process_time() < 0.5: pass"], ids=["waits", "computes"])
+def test_a_plugin_that_is_slow_only_once_is_not_accused(site: Any, tmp_path: Path, work: str) -> None:
+    add(site, ONCE.format(path=str(tmp_path / "begun"), work=work) + TOOL.format(""))
+    assert look(site)["acme"].why.startswith("importing it has a side effect: open")
+
+
+def test_a_plugin_that_is_slow_and_hangs_when_it_is_asked_again_is_slow(site: Any, tmp_path: Path) -> None:
+    once = ONCE.format(path=str(tmp_path / "begun"), work="time.sleep(0.5)")
+    add(site, f"{once}else:\n    time.sleep(600)\n{TOOL.format('')}")
+    (found,) = examine(site.host(), timeout_s=5, only=["acme"])
+    assert "s waiting" in " ".join((found.why, *found.more))
+
+
 def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
     add(site, "import time; time.sleep(600)")
     (found,) = examine(site.host(), timeout_s=1)
@@ -567,9 +589,9 @@ def test_whoever_stops_asking_ends_what_is_still_examined(site: Any, tmp_path: P
     site.add("slow", {"tool.y": "slow_light"}, modules={"slow_light": waits})
     findings = examine(site.host(), timeout_s=60)
     assert next(findings).distribution == "acme"
-    while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
+    pid = tmp_path / "pid"
+    while not (pid.is_file() and pid.read_text() and is_running(pid)):  # its command line is not there at once
         time.sleep(0.01)
-    assert is_running(tmp_path / "pid")
     findings.close()
     assert ends(tmp_path / "pid")
 

@@ -77,7 +77,7 @@ def _probe_by_interpreters(
 
 def probe_in_interpreter(
     host: PluginHost, distribution: str, *options: str, timeout_s: float = TIMEOUT_S
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Load a distribution's plugins in a new interpreter.
 
     If a plugin hangs, crashes or exits, the result contains an error that says so.

@@ -56,6 +56,11 @@ def judge_blocked(row: Row, host: PluginHost) -> Verdict:
     return Verdict("blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}")
 
 
+def is_slow(result: Mapping[str, Any]) -> bool:
+    """Return True if describing a distribution took too much CPU time, or waited too long."""
+    return (result["ms"] or 0) > SLOW_MS or result["waited_ms"] > WAITED_MS
+
+
 def judge(
     rows: Sequence[Row], result: Mapping[str, Any], host: PluginHost, neighbours: Neighbours
 ) -> Iterator[Verdict]:
