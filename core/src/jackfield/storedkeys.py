@@ -1,6 +1,6 @@
 """API keys stored by `jackfield keys`: in the system keyring if it works, otherwise in a private file.
 
-The file `keys.json` in the user's configuration directory lists all stored keys. For keys in the keyring, the file
+The `keys.json` file in the user's configuration directory lists all stored keys. For keys in the keyring, the file
 contains no value. If the file does not exist, `keyring` is never imported.
 """
 

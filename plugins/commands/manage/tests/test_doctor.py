@@ -258,7 +258,9 @@ if not begun.exists():
 """
 
 
-@pytest.mark.parametrize("work", ["time.sleep(0.5)", "while time.process_time() < 0.5: pass"], ids=["waits", "computes"])
+@pytest.mark.parametrize(
+    "work", ["time.sleep(0.5)", "while time.process_time() < 0.5: pass"], ids=["waits", "computes"]
+)
 def test_a_plugin_that_is_slow_only_once_is_not_accused(site: Any, tmp_path: Path, work: str) -> None:
     add(site, ONCE.format(path=str(tmp_path / "begun"), work=work) + TOOL.format(""))
     assert look(site)["acme"].why.startswith("importing it has a side effect: open")

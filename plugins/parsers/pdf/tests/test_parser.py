@@ -35,9 +35,9 @@ def test_a_file_without_a_title_has_that_of_its_first_large_heading(typeset: Mak
 
 def test_an_encrypted_file_is_read_with_its_password_only(lay_out: MakePdf) -> None:
     data = lay_out(["a secret"], encrypt="sesame")
-    assert "is encrypted: a password is required (the setting `password`" in refusal(data)
+    assert "is encrypted: a password is required (the `password` setting" in refusal(data)
     wrong = refusal(data, password="guess-it")
-    assert "the password is incorrect (the setting `password`" in wrong
+    assert "the password is incorrect (the `password` setting" in wrong
     assert "guess-it" not in wrong
     assert PdfParser({"password": "sesame"}).parse(data, source="a.pdf").blocks[0].text == "a secret"
 

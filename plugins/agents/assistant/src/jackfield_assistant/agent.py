@@ -43,7 +43,7 @@ class Assistant(FnCallAgent[Deps]):
     `jackfield-assistant.cited` reports the citations (`result.citations`) and any incorrect marks. Structured answers
     (`output=`) have no marks.
 
-    Unreadable files are named in the event `jackfield-assistant.retrieved`, and the remaining files are used. The run
+    Unreadable files are named in the `jackfield-assistant.retrieved` event, and the remaining files are used. The run
     fails only if the agent has files of its own and none of them can be read. Tools receive all files.
 
     A run accepts one option of its own, `knowledge`: text to use instead of the files, either plain or as a JSON list

@@ -25,14 +25,14 @@ _ENTRY = re.compile(r"/(.+?): (.*)")
 
 
 class MemoAssistant(Assistant):
-    """Assistant that saves notes with the tool `storage` and sees them in its system message.
+    """Assistant that saves notes with the `storage` tool and sees them in its system message.
 
     The model sees the last 400 questions and everything after them, but notes are collected from the whole
     conversation. A new conversation starts with the notes already in the storage.
 
     Args:
         function_list, llm, system_message, name, description, rag_cfg, prompts, citations: See `Assistant`.
-        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`. Give each user a separate directory.
+        storage_cfg: Settings of the `storage` tool, such as `storage_root_path`. Give each user a separate directory.
         options: See `Agent`.
     """
 

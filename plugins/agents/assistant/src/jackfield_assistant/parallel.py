@@ -32,7 +32,7 @@ class ParallelDocQA(DocQAAgent):
     """Agent that asks a model about all parts of the documents in parallel, then answers from the findings.
 
     The findings are also the query of a search, whose passages the model sees as well. A part is skipped if its request
-    fails or its answer cannot be parsed, and the event `jackfield-assistant.parts_read` names it. If every request
+    fails or its answer cannot be parsed, and the `jackfield-assistant.parts_read` event names it. If every request
     fails, so does the run.
 
     Args:

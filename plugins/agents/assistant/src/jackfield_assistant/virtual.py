@@ -26,7 +26,7 @@ RETRIEVAL = "retrieval"
 
 
 class VirtualMemoryAgent(Assistant):
-    """Agent whose model searches with the tool `retrieval`, and whose system message collects the passages found.
+    """Agent whose model searches with the `retrieval` tool, and whose system message collects the passages found.
 
     The system message holds the most recent passages, up to `max_ref_token`; the model can search for older ones again.
     In the result's history, passages stay where they were found.

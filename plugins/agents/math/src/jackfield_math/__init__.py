@@ -1,4 +1,4 @@
-"""The agent `tir_math`.
+"""The `tir_math` agent.
 
 Importing this package is cheap: `TIRMathAgent` is imported on first use.
 """

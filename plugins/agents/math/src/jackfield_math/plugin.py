@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Return the agent `tir_math`."""
+    """Return the `tir_math` agent."""
     return [
         AgentSpec(
             name="tir_math",

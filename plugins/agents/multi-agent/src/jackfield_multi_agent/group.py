@@ -48,7 +48,7 @@ class GroupChat(MultiAgentHub, Agent):
     (`manual`). Agents mentioned as `@name` in the last question speak first, in that order.
 
     When it is a person's turn (`UserAgent`), or no speaker is chosen in manual mode, the run ends with `input_needed`
-    and the event `jackfield-multi-agent.input_needed`. To continue, pass the history and the person's message, which
+    and the `jackfield-multi-agent.input_needed` event. To continue, pass the history and the person's message, which
     needs no name. `[STOP]` or an empty answer also ends the run.
 
     Limits apply to the chat as a whole, except for the turn limit, which applies to each speech.

@@ -13,7 +13,7 @@ def agents() -> list[AgentSpec]:
             name="router",
             target="jackfield_multi_agent.router:Router",
             summary="Hands each conversation to the most suitable agent, or answers itself.",
-            effects=frozenset({"files", "network"}),  # with `rag_cfg`, the agent `memory` reads its documents
+            effects=frozenset({"files", "network"}),  # with `rag_cfg`, the `memory` agent reads its documents
         ),
         AgentSpec(
             name="group_chat",

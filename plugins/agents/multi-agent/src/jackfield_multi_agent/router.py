@@ -34,7 +34,7 @@ class Router(MultiAgentHub, FnCallAgent):
 
     Raises:
         ConfigError: There are no agents, or an agent has no description, or its name is missing or not unique.
-        PluginError: `rag_cfg` is set but the agent `memory` (`jackfield-assistant`) is not installed.
+        PluginError: `rag_cfg` is set but the `memory` agent (`jackfield-assistant`) is not installed.
     """
 
     resumable = True

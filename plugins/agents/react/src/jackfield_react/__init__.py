@@ -1,4 +1,4 @@
-"""The agent `react`.
+"""The `react` agent.
 
 Importing this package is cheap: `ReActChat` is imported on first use.
 """

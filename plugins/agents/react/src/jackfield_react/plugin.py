@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Return the agent `react`."""
+    """Return the `react` agent."""
     return [
         AgentSpec(
             name="react",

@@ -32,12 +32,12 @@ class ArticleAgent(Agent):
 
     Args:
         function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
-        rag_cfg: How to split and search documents; the agent `memory` retrieves the passages.
+        rag_cfg: How to split and search documents; the `memory` agent retrieves the passages.
         prompts: Prompts that override those in this package's `prompts.toml`.
         options: See `Agent`. `files` are the documents.
 
     Raises:
-        PluginError: The agent `memory` (`jackfield-assistant`) is not installed.
+        PluginError: The `memory` agent (`jackfield-assistant`) is not installed.
     """
 
     resumable = True

@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command `eval`."""
+    """Return the `eval` command."""
     return [
         CommandSpec(
             name="eval",

@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command `index`."""
+    """Return the `index` command."""
     return [
         CommandSpec(
             name="index",

@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command `new`."""
+    """Return the `new` command."""
     return [
         CommandSpec(
             name="new",

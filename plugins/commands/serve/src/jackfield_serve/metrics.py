@@ -1,4 +1,4 @@
-"""Expose this process's run metrics to Prometheus, if the observer `prometheus` is installed."""
+"""Expose this process's run metrics to Prometheus, if the `prometheus` observer is installed."""
 
 from __future__ import annotations
 

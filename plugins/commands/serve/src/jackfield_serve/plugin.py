@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command `serve`."""
+    """Return the `serve` command."""
     return [
         CommandSpec(
             name="serve",

@@ -1,6 +1,6 @@
 """Write the layers of a BERT-like model as an ONNX graph, with full-precision or 8-bit weights.
 
-Only the few protobuf messages that are needed get written, so the package `onnx` is not required.
+Only the few protobuf messages that are needed get written, so the `onnx` package is not required.
 
 Sources: the messages follow `onnx.proto`, the operators ONNX opset 17 and ONNX Runtime's `com.microsoft` domain.
 """

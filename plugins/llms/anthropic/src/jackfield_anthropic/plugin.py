@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backend `anthropic`."""
+    """Return the `anthropic` backend."""
     return [
         LLMSpec(
             name="anthropic",

@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backend `azure`."""
+    """Return the `azure` backend."""
     return [
         LLMSpec(
             name="azure",

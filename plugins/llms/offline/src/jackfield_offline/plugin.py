@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backend `offline` and its only model."""
+    """Return the `offline` backend and its only model."""
     return [
         LLMSpec(
             name="offline",

@@ -88,7 +88,7 @@ class _Server(Server):
 class OpenAIEmbedder(Embedder):
     """Embedder that sends `batch_size` texts per request and up to `concurrency` requests in parallel.
 
-    The server's address and API key are determined as for the backend `openai`. Vectors are requested as base64; if the
+    The server's address and API key are determined as for the `openai` backend. Vectors are requested as base64; if the
     server refuses, later requests ask for numbers. A server may also ignore the format and send numbers.
 
     Args:
@@ -176,7 +176,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _server(self) -> _Server:
-        """Return the server and key that the backend `openai` would use."""
+        """Return the server and key that the `openai` backend would use."""
         config = self.config
         same = {name: value for name in _SERVER_SETTINGS if (value := getattr(config, name)) is not None}
         chat = OpenAIChat(same, processors=(), host=self._host or default_host()).server()

@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backend `transformers`."""
+    """Return the `transformers` backend."""
     return [
         LLMSpec(
             name="transformers",

@@ -167,7 +167,7 @@ def open_document(data: bytes, source: str, password: str | None) -> Iterator[An
             document.close()
 
 
-_SETTING = 'the setting `password` of the pdf parser, for example under [settings."parser.pdf"] in config.toml'
+_SETTING = 'the `password` setting of the pdf parser, for example under [settings."parser.pdf"] in config.toml'
 
 
 def _why_not(error: Exception, source: str, password: str | None) -> str:

@@ -19,7 +19,7 @@ def servers() -> list[ServerSpec]:
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command `web`."""
+    """Return the `web` command."""
     return [
         CommandSpec(
             name="web",

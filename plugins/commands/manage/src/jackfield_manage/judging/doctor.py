@@ -44,9 +44,10 @@ def examine(
     examined = {name: rows[name] for name in rows if not only or name in only}
     with closing(_probe_in_order(host, examined, deep, timeout_s)) as results:
         for name, result in results:
-            if result is not None and is_slow(result):
-                result = _measure_again(host, name, result, timeout_s)
-            yield _finding(rows[name], result, host, neighbours)
+            if result is None or not is_slow(result):
+                yield _finding(rows[name], result, host, neighbours)
+            else:
+                yield _finding(rows[name], _measure_again(host, name, result, timeout_s), host, neighbours)
     if not only or CORE in only:
         yield from _core_findings(neighbours.installation)
     gone = [
