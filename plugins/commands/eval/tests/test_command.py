@@ -91,6 +91,17 @@ def test_a_case_that_became_worse_is_named_and_ends_with_1_until_it_is_mended(
     assert "better: agent/tides: 0 % → 100 %" in run(capsys, "--live", "--no-worse")
 
 
+def test_each_agent_is_compared_with_its_own_last_results(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    Path("other.yaml").write_text("llm: offline:extractive\n")
+    run(capsys, "--live")
+    assert "since" not in run(capsys, "--live", "--agent", "other.yaml")
+    know("never")
+    assert "worse: agent/tides: 100 % → 0 %" in run(capsys, "--live", "--no-worse", code=1)
+    both = as_json(capsys, "--live", "--agent", "other.yaml", "--agent", "agent.yaml")["comparison"]
+    assert (both["pairs"], both["worse"]) == (2, ["agent/tides: 100 % → 0 %"])
+
+
 def test_a_changed_or_new_case_is_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES)
     run(capsys, "--live")
@@ -351,7 +362,7 @@ def test_results_of_another_version_are_refused(capsys: pytest.CaptureFixture[st
     write(TIDES)
     Path("cases.results").mkdir()
     Path("cases.results/20260101T000000.000000Z.json").write_text('{"version": 2, "cases": []}')
-    assert "has version 2, not 1: delete it" in run(capsys, "--live", code=1)
+    assert "has version 2, but expected 1: delete it" in run(capsys, "--live", code=1)
 
 
 def test_several_cases_that_became_worse_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -498,7 +509,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
     write(TIDES)
     Path("cases.results").mkdir()
     Path("cases.results/20260101T000000.000000Z.json").write_text(content)
-    assert "20260101T000000.000000Z.json is not a valid file of results" in run(capsys, "--live", code=1)
+    assert "20260101T000000.000000Z.json is not a valid results file" in run(capsys, "--live", code=1)
 
 
 @pytest.mark.parametrize(

@@ -81,18 +81,18 @@ def test_the_interval_of_scores_depends_on_the_seed(suite: Suite) -> None:
     attempts = [attempt("a", name, 1, value) for name, value in values.items()]
     first, second = (build_report(load_suite(suite.path), attempts, mode="live", seed=seed) for seed in (1, 2))
     assert first.agents[0].score_interval != second.agents[0].score_interval
-    before = to_json(first)
-    for entry in before["cases"]:
+    before = to_json(first)["cases"]
+    for entry in before:
         entry["score"] = 0.0
     assert compare(first, before, since="").interval != compare(second, before, since="").interval
 
 
 def test_pairs_are_compared_by_passes_and_then_by_scores(report: Report) -> None:
-    before = to_json(report)
+    before = to_json(report)["cases"]
     changes = [(1.0, 0.5), (0.0, 0.0), (0.0, 0.875), (1.0, 0.875)]
-    for entry, (share, score) in zip(before["cases"], changes, strict=True):
+    for entry, (share, score) in zip(before, changes, strict=True):
         entry |= {"share": share, "score": score}
-    before["cases"].append({**before["cases"][0], "case": "gone"})
+    before.append({**before[0], "case": "gone"})
     comparison = compare(report, before, since="then")
     assert comparison.worse == ("a/x: 100 % (score 0.50) → 50 % (score 0.88)",)
     assert comparison.better == (
@@ -107,8 +107,8 @@ def test_pairs_are_compared_by_passes_and_then_by_scores(report: Report) -> None
 
 @pytest.mark.parametrize("key", ["agent", "case", "digest"])
 def test_another_agent_case_or_content_is_not_compared(key: str, report: Report) -> None:
-    before = to_json(report)
-    before["cases"][0][key] = "another"
+    before = to_json(report)["cases"]
+    before[0][key] = "another"
     comparison = compare(report, before, since="then")
     assert (comparison.pairs, comparison.left_out, comparison.worse, comparison.better) == (3, 1, (), ())
 
@@ -146,8 +146,8 @@ def test_the_newest_fifty_results_are_kept_and_other_files_stay(report: Report) 
     assert len(list(folder.iterdir())) == 53
     assert paths[-1].stat().st_mode & 0o777 == 0o600
     paths[3].touch()  # names say which is the newest, not times
-    last = load_last_results(folder)
-    assert last == (paths[-1].name, json.loads(json.dumps(to_json(report))))
+    last = load_last_results(folder, report.suite.agents)
+    assert last == (paths[-1].name, json.loads(json.dumps(to_json(report)["cases"])))
 
 
 @pytest.mark.parametrize("key", ["share", "score", "agent", "case", "digest"])
@@ -156,5 +156,5 @@ def test_results_that_lack_an_entry_are_refused(key: str, report: Report) -> Non
     del table["cases"][-1][key]
     report.suite.results.mkdir()
     (report.suite.results / "1Z.json").write_text(json.dumps(table))
-    with pytest.raises(ConfigError, match=r"1Z\.json is not a valid file of results \(KeyError\): delete it"):
-        load_last_results(report.suite.results)
+    with pytest.raises(ConfigError, match=r"1Z\.json is not a valid results file \(KeyError\): delete it"):
+        load_last_results(report.suite.results, report.suite.agents)

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     request = loaded.request()
     suite = _select_cases(loaded, options.case)
     # Before the runs, so that unreadable results are reported at once.
-    before = load_last_results(suite.results)
+    before = load_last_results(suite.results, suite.agents)
     host = TapingHost()
     with _progress(options) as show:
         attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=show))
@@ -93,7 +93,7 @@ def _select_cases(suite: Suite, patterns: Sequence[str]) -> Suite:
     return replace(suite, cases=tuple(case for case in suite.cases if case.name in selected))
 
 
-def _judge(report: Report, options: argparse.Namespace, before: tuple[str, dict[str, Any]] | None) -> Report:
+def _judge(report: Report, options: argparse.Namespace, before: tuple[str, list[dict[str, Any]]] | None) -> Report:
     """Add the comparison and the unmet conditions to a report."""
     from jackfield_eval.report import compare
 

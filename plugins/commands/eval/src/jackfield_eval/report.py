@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -139,9 +139,9 @@ def _agent_result(agent: str, cases: Sequence[CaseResult], seed: int) -> AgentRe
 # --- comparing with the last one --------------------------------------------------------------------------------------
 
 
-def compare(report: Report, before: Mapping[str, Any], *, since: str) -> Comparison:
-    """Compare a report with an earlier evaluation from `load_last_results`."""
-    earlier = {(entry["agent"], entry["case"], entry["digest"]): entry for entry in before["cases"]}
+def compare(report: Report, before: Sequence[Mapping[str, Any]], *, since: str) -> Comparison:
+    """Compare a report with the earlier results from `load_last_results`, stored in the file `since`."""
+    earlier = {(entry["agent"], entry["case"], entry["digest"]): entry for entry in before}
     worse: list[str] = []
     better: list[str] = []
     differences: list[float] = []
@@ -181,25 +181,43 @@ def percent(share: float) -> str:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and content of the newest results file, or None if there are no results.
+def load_last_results(folder: Path, agents: Collection[str]) -> tuple[str, list[dict[str, Any]]] | None:
+    """Return the last result of each agent for each case, and the name of the newest file with any of them.
+
+    The last results of an agent may be in an older file: an evaluation with `--agent` stores only those of its agents.
+
+    Returns:
+        The name and the results as JSON values, or None if there are no results of these agents.
 
     Raises:
-        ConfigError: The newest file is invalid.
+        ConfigError: One of the files is invalid.
     """
-    newest = max(folder.glob("*Z.json"), default=None, key=lambda path: path.name)
-    if newest is None:
-        return None
+    newest = ""
+    results: list[dict[str, Any]] = []
+    missing = set(agents)
+    for path in sorted(folder.glob("*Z.json"), reverse=True):
+        if not missing:
+            break
+        found = [entry for entry in _load_results(path) if entry["agent"] in missing]
+        if found:
+            newest = newest or path.name
+            results += found
+            missing -= {entry["agent"] for entry in found}
+    return (newest, results) if results else None
+
+
+def _load_results(path: Path) -> list[dict[str, Any]]:
     try:
-        table = json.loads(newest.read_text(encoding="utf-8"))
+        table = json.loads(path.read_text(encoding="utf-8"))
         version = table["version"]
         for entry in table["cases"]:
             float(entry["share"]), float(entry["score"]), entry["agent"], entry["case"], entry["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{newest} is not a valid file of results ({type(error).__name__}): delete it") from error
+        raise ConfigError(f"{path} is not a valid results file ({type(error).__name__}): delete it") from error
     if version != _VERSION:
-        raise ConfigError(f"{newest} has version {version}, not {_VERSION}: delete it")
-    return newest.name, table
+        raise ConfigError(f"{path} has version {version}, but expected {_VERSION}: delete it")
+    results: list[dict[str, Any]] = table["cases"]
+    return results
 
 
 def save_results(report: Report, *, now: datetime) -> Path:
