@@ -14,7 +14,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.streams import closing
-from jackfield.tools import REFUSED_TEXT, Denial, PlannedCall, ToolContext, ToolExecutor
+from jackfield.tools import DENIED_TEXT, Denial, PlannedCall, ToolContext, ToolExecutor
 from jackfield.tools._base import CallingRun
 from jackfield.tools._plan import CallPlan, FailedCall, ReadyCall
 from jackfield.tools._rules import CallRules
@@ -36,12 +36,12 @@ async def events_of(executor: ToolExecutor, plan: CallPlan, context: ToolContext
 
 DECISIONS: list[tuple[Any, str]] = [
     (True, "paid"),
-    (False, REFUSED_TEXT),
-    (Denial(""), REFUSED_TEXT),
-    (Denial(" "), REFUSED_TEXT),
+    (False, DENIED_TEXT),
+    (Denial(""), DENIED_TEXT),
+    (Denial(" "), DENIED_TEXT),
     (Denial("Too dear."), "The user did not allow this call and said: Too dear."),
-    (1, REFUSED_TEXT),
-    ("yes", REFUSED_TEXT),
+    (1, DENIED_TEXT),
+    ("yes", DENIED_TEXT),
 ]
 
 

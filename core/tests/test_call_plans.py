@@ -1,4 +1,4 @@
-"""The plan for the calls of a turn: what is ready, refused or waiting, decided once."""
+"""The plan for the calls of a turn: what is ready, denied or waiting, decided once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield import FnCallAgent
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, CallPlan, PlannedCall, Safety, ToolContext, ToolExecutor
-from jackfield.tools._plan import FailedCall, ReadyCall, RefusedCall
+from jackfield.tools._plan import DeniedCall, FailedCall, ReadyCall
 from jackfield.tools._rules import CallRules
 
 
@@ -77,7 +77,7 @@ def test_calls_in_doubt_wait_alone() -> None:
 
 
 def test_a_call_in_doubt_is_refused_unless_it_is_approved() -> None:
-    for answers, kind in (({"c0": False}, RefusedCall), ({"c0": True}, ReadyCall)):
+    for answers, kind in (({"c0": False}, DeniedCall), ({"c0": True}, ReadyCall)):
         made = plan(Act(), answers=answers, in_doubt=frozenset({"c0"}))
         assert waiting(made) == []
         assert isinstance(made.calls[0], kind)
@@ -93,7 +93,7 @@ def test_a_forbidden_call_neither_waits_nor_has_its_arguments_read() -> None:
     act = guarded(effects=frozenset({"network"}))
     made = plan(act, arguments="[]", forbid="network")
     assert waiting(made) == []
-    assert isinstance(made.calls[0], RefusedCall)
+    assert isinstance(made.calls[0], DeniedCall)
     assert act.counts["arguments"] == 0
 
 

@@ -110,6 +110,6 @@ def test_errors_have_their_facts() -> None:
     assert (tool.message, tool.code, tool.may_be_done) == ("m", "c", True)
     late = ToolTimeoutError("m", code="c", still_running=True, may_be_done=True)
     assert (late.code, late.still_running, late.may_be_done) == ("c", True, True)
-    doubt = InDoubtError("m", agent="a", call_id="c", place="p", question="q", is_refused=True)
-    assert (doubt.agent, doubt.call_id, doubt.place, doubt.question, doubt.is_refused) == ("a", "c", "p", "q", True)
+    doubt = InDoubtError("m", agent="a", call_id="c", place="p", question="q", is_denied=True)
+    assert (doubt.agent, doubt.call_id, doubt.place, doubt.question, doubt.is_denied) == ("a", "c", "p", "q", True)
     assert LimitReachedError("m", limit="runs").limit == "runs"

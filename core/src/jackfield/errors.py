@@ -288,15 +288,15 @@ class InDoubtError(ToolServiceError):
         call_id: The tool call that ran the agent, or '' if an agent kind ran it without a call.
         place: The position in the run at which the agent was called.
         question: The question that the agent was asked.
-        is_refused: True if a person has denied the repetition.
+        is_denied: True if a person has denied the repetition.
     """
 
     def __init__(
-        self, message: str, *, agent: str, call_id: str, place: str, question: str, is_refused: bool = False
+        self, message: str, *, agent: str, call_id: str, place: str, question: str, is_denied: bool = False
     ) -> None:
         super().__init__(message)
         self.agent, self.call_id, self.place = agent, call_id, place
-        self.question, self.is_refused = question, is_refused
+        self.question, self.is_denied = question, is_denied
 
 
 class DocParserError(ToolServiceError):

@@ -87,7 +87,7 @@ async def _asked(
 def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
     """Make the parent run ask for approval before an interrupted subagent starts over."""
     call_id = parent.call_id
-    if call_id and error.call_id == call_id and not error.is_refused:
+    if call_id and error.call_id == call_id and not error.is_denied:
         # A record accepts approval only for a call that it contains.
         call = parent.calls.get(call_id) or FunctionCall(name, dumps({"request": error.question}))
         parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))

@@ -10,7 +10,7 @@ from jackfield.tools._content import content_of
 from jackfield.tools._cutting import cut_middle, cut_text
 from jackfield.tools._direct import acall_tool, call_tool
 from jackfield.tools._entries import as_tool, name_of_entry, tools_of
-from jackfield.tools._executor import REFUSED_TEXT, STOPPED, ToolExecutor
+from jackfield.tools._executor import DENIED_TEXT, STOPPED, ToolExecutor
 from jackfield.tools._foreign import run_tool
 from jackfield.tools._function_tool import FunctionTool, ToolOptions, tool
 from jackfield.tools._plan import CallPlan, PlannedCall
@@ -22,7 +22,7 @@ from jackfield.tools._toolset import ToolChanges, ToolEntry, Toolset, toolset
 from jackfield.tools._workspace import Workspace
 
 __all__ = [
-    "REFUSED_TEXT",
+    "DENIED_TEXT",
     "STOPPED",
     "ArgumentChecker",
     "BaseTool",

@@ -77,7 +77,7 @@ def _report_to_log(text: str) -> None:
     _log.debug("%s", text)
 
 
-async def _refuse(_: Mapping[str, object]) -> bool | Mapping[str, object]:
+async def _deny(_: Mapping[str, object]) -> bool | Mapping[str, object]:
     return False
 
 
@@ -113,7 +113,7 @@ class ToolContext(Generic[Deps]):
     workspace: Workspace = field(default_factory=Workspace)
     resources: RunResources = field(default_factory=RunResources)
     report: Callable[[str], None] = _report_to_log
-    ask: Callable[[Mapping[str, object]], Awaitable[bool | Mapping[str, object]]] = _refuse
+    ask: Callable[[Mapping[str, object]], Awaitable[bool | Mapping[str, object]]] = _deny
     fills_forms: bool = False
     deps: Deps = cast(Any, None)  # noqa: RUF009 - a plain None
     run: CallingRun | None = None

@@ -39,10 +39,10 @@ from jackfield.tools._plan import (
     NO_ANSWERS,
     CallPlan,
     CheckedCall,
+    DeniedCall,
     FailedCall,
     PlannedCall,
     ReadyCall,
-    RefusedCall,
 )
 from jackfield.tools._rules import NO_RULES, Approve, Ask, CallRules, Decision, Denial
 from jackfield.tools._safety import Safety
@@ -57,8 +57,8 @@ CANCELLED_TEXT = "The call was cancelled before it started. Nothing was done."
 STOPPED_TEXT = (
     "The call was stopped while running. It may have been done, fully or in part. Check before you repeat it."
 )
-REFUSED_TEXT = "The user did not allow this call. Continue without it, or explain why it is needed."
-DENIED_TEXT = "The user did not allow this call and said: {reason}"
+DENIED_TEXT = "The user did not allow this call. Continue without it, or explain why it is needed."
+DENIED_WITH_REASON = "The user did not allow this call and said: {reason}"
 IN_DOUBT_TEXT = (
     "The program ended while this call was running. The call may or may not have completed, and was not repeated."
 )
@@ -146,7 +146,7 @@ class ToolExecutor:
                 if answer is None:
                     doubtful.append(planned)
                 if answer is not True:
-                    call = RefusedCall(planned, call.safety, IN_DOUBT_TEXT)
+                    call = DeniedCall(planned, call.safety, IN_DOUBT_TEXT)
             elif call.needs_approval and answer is None and approve is None:
                 pending.append(planned)
             checked.append(call)
@@ -168,7 +168,7 @@ class ToolExecutor:
         try:
             safety = contain(tool.safety)
             if self._forbidden_effect(safety):
-                return self._refuse_effect(planned, safety)
+                return self._deny_effect(planned, safety)
             arguments = contain(tool.parse_arguments, planned.call.arguments)
         except Exception as error:  # noqa: BLE001 - any failure of a plugin becomes a result
             needs_approval = safety is not None and self.rules.need_approval(tool, safety)
@@ -180,7 +180,7 @@ class ToolExecutor:
         except Exception as error:  # noqa: BLE001 - as above
             return FailedCall(planned, error, time.perf_counter() - started)
         if self._forbidden_effect(safety):
-            return self._refuse_effect(planned, safety)
+            return self._deny_effect(planned, safety)
         needs_approval = self.rules.need_approval(tool, safety)
         decision = None
         if not needs_approval and (rule := self.rules.name) != "marked":
@@ -191,10 +191,10 @@ class ToolExecutor:
         """Return the first forbidden effect of a call, or '' if there is none."""
         return min(safety.effects & self.rules.forbid, default="")
 
-    def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
+    def _deny_effect(self, planned: PlannedCall, safety: Safety) -> DeniedCall:
         reason = FORBIDDEN_TEXT.format(name=planned.call.name, effect=self._forbidden_effect(safety))
         decision = ApprovalDecided(planned.call_id, planned.call, allowed=False, by="forbid", reason=reason)
-        return RefusedCall(planned, safety, reason, decision)
+        return DeniedCall(planned, safety, reason, decision)
 
     # --- running ---
 
@@ -226,7 +226,7 @@ class ToolExecutor:
                 decision = await _decide_planned(call, plan, context)
                 if decision is not None:
                     yield decision
-                if isinstance(call, RefusedCall):
+                if isinstance(call, DeniedCall):
                     reason = call.reason
                 elif decision is None or decision.allowed:
                     ready.append(call)
@@ -317,11 +317,9 @@ class ToolExecutor:
         return Message(FUNCTION, content, name=planned.call.name, extra={"function_id": planned.call_id})
 
 
-async def _decide_planned(
-    call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
-) -> ApprovalDecided | None:
+async def _decide_planned(call: ReadyCall | DeniedCall, plan: CallPlan, context: ToolContext) -> ApprovalDecided | None:
     """Approve or deny a planned call, asking if necessary. Return None if the call needs no decision."""
-    if isinstance(call, RefusedCall) or not call.needs_approval:
+    if isinstance(call, DeniedCall) or not call.needs_approval:
         return call.decision
     return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
 
@@ -415,11 +413,11 @@ async def _put_question(
         response = await run_isolated(
             partial(call_function, asker, call, scoped), name=f"approval of {call.name}", timeout_s=None
         )
-    except Exception as error:  # noqa: BLE001 - any failure counts as a refusal
+    except Exception as error:  # noqa: BLE001 - any failure counts as a denial
         _log.warning("the approval request for %s failed", call.name, exc_info=True)
         reason = summarize(error.error if isinstance(error, EscapedError) else error)
         return _as_event(
-            planned, arguments, "approve", False, f"{REFUSED_TEXT} (The approval request failed: {reason})"
+            planned, arguments, "approve", False, f"{DENIED_TEXT} (The approval request failed: {reason})"
         ), None
     if isinstance(response, Mapping) and context.fills_forms and "form" in arguments:
         return _as_event(planned, arguments, "approve", True), response
@@ -432,12 +430,12 @@ async def _put_question(
 
 
 def _as_event(
-    planned: PlannedCall, arguments: Mapping[str, object], by: str, decision: Decision, reason: str = REFUSED_TEXT
+    planned: PlannedCall, arguments: Mapping[str, object], by: str, decision: Decision, reason: str = DENIED_TEXT
 ) -> ApprovalDecided:
     """Convert a decision to an event. Only True allows the call."""
     call = FunctionCall(planned.call.name, dumps(arguments))
     if decision is True:
         return ApprovalDecided(planned.call_id, call, allowed=True, by=by)
     if isinstance(decision, Denial) and decision.reason.strip():
-        reason = DENIED_TEXT.format(reason=decision.reason)
+        reason = DENIED_WITH_REASON.format(reason=decision.reason)
     return ApprovalDecided(planned.call_id, call, allowed=False, by=by, reason=reason)

@@ -47,7 +47,7 @@ class ReadyCall:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RefusedCall:
+class DeniedCall:
     """A call that must not be made.
 
     Attributes:
@@ -84,7 +84,7 @@ class FailedCall:
     needs_approval: bool = False
 
 
-CheckedCall: TypeAlias = ReadyCall | RefusedCall | FailedCall
+CheckedCall: TypeAlias = ReadyCall | DeniedCall | FailedCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -213,8 +213,8 @@ def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_fold
     [
         (["--resume", "r.json", "Hi"], "--resume continues a saved run: remove the prompt and attachments"),
         (["--resume", "r.json", "-a", "a.png"], "remove the prompt and attachments"),
-        (["--approve"], "--approve and --refuse are for the calls of a saved run: also pass --resume FILE"),
-        (["--refuse"], "also pass --resume FILE"),
+        (["--approve"], "--approve and --deny are for the calls of a saved run: also pass --resume FILE"),
+        (["--deny"], "also pass --resume FILE"),
         (["--again"], "--again resumes a saved run once more: also pass --resume FILE"),
         (["--resume", "r.json", "--approve", "--again"], ""),
         (["--resume", "r.json"], ""),
@@ -253,7 +253,7 @@ def test_options_have_these_defaults() -> None:
     [
         ["--json", "--events"],
         ["-c", "--resume", "x"],
-        ["--approve", "--refuse"],
+        ["--approve", "--deny"],
         ["--store", "x", "--no-record"],
         ["--ask", "never"],
         ["--forbid", "mail"],

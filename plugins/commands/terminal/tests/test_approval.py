@@ -95,7 +95,7 @@ def test_without_a_terminal_the_run_pauses_and_says_what_to_do(ask: Callable[...
     assert removed(command_line) == 0
 
 
-@pytest.mark.parametrize(("answer", "said", "times"), [("--approve", "gone", 1), ("--refuse", "did not allow", 0)])
+@pytest.mark.parametrize(("answer", "said", "times"), [("--approve", "gone", 1), ("--deny", "did not allow", 0)])
 def test_a_saved_run_goes_on_with_the_answer(
     ask: Callable[..., Any], command_line: Any, answer: str, said: str, times: int
 ) -> None:

@@ -125,7 +125,7 @@ def test_a_run_with_a_schema_that_paused_is_continued_with_it(
     printed = capsys.readouterr()
     assert printed.out == ""
     command = printed.err.splitlines()[-1].removeprefix("The run is recorded. To continue: jackfield ")
-    resume = shlex.split(command.removesuffix(" (or --refuse)"))
+    resume = shlex.split(command.removesuffix(" (or --deny)"))
     assert main(resume) == 0
     assert json.loads(capsys.readouterr().out) == {"name": "Zugspitze"}
 

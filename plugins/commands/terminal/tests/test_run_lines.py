@@ -55,9 +55,9 @@ PARTS = [{"content": "Hi"}, {"content": [{}, {}]}, {"content": []}]
     ("entry", "line"),
     [
         ({"event": "ApprovalDecided", "allowed": True, "call": CALL, "by": "the user"}, "add: allowed by the user"),
-        ({"event": "ApprovalDecided", "allowed": False, "call": CALL, "by": "a rule"}, "add: refused by a rule"),
+        ({"event": "ApprovalDecided", "allowed": False, "call": CALL, "by": "a rule"}, "add: denied by a rule"),
         ({"event": "ApprovalNeeded", "calls": [CALL, CALL]}, 'add({"a": 1}), add({"a": 1})'),
-        ({"event": "Resumed", "approvals": {"c1": True, "c2": False}}, "c1: allowed, c2: refused"),
+        ({"event": "Resumed", "approvals": {"c1": True, "c2": False}}, "c1: allowed, c2: denied"),
         ({"event": "Traced", "headers": {"traceparent": "00-1"}}, "00-1"),
         ({"event": "HandedOff", "to": "boss"}, "to boss"),
         ({"event": "PluginEvent", "name": "acme.found", "data": {"note": "two\nfiles"}}, "acme.found: two files"),
@@ -157,13 +157,13 @@ def options(*words: str) -> argparse.Namespace:
             ("-m", "echo:m"),
             "approval_needed",
             "abcdefghijklmnop",
-            f"{RECORDED} abcdefghijkl --model echo:m --approve (or --refuse)\n",
+            f"{RECORDED} abcdefghijkl --model echo:m --approve (or --deny)\n",
         ),
         (
             ("--schema", "a int"),
             "approval_needed",
             "r1",
-            f"{RECORDED} r1 --schema 'a int' --approve (or --refuse)\n",
+            f"{RECORDED} r1 --schema 'a int' --approve (or --deny)\n",
         ),
         (
             (),
@@ -175,7 +175,7 @@ def options(*words: str) -> argparse.Namespace:
             ("--save", "my run.json"),
             "approval_needed",
             "",
-            "Saved. To continue: jackfield run --resume 'my run.json' --approve (or --refuse)\n",
+            "Saved. To continue: jackfield run --resume 'my run.json' --approve (or --deny)\n",
         ),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_command_that_continues_a_run_has_all_options_of_the_agent() -> None:
     assert format_agent_options(options("--ask", "ask", "--attach", "a.png", "-q", "Hi")) == "--ask ask"
     assert format_agent_options(options("--store", "sqlite")) == ""
     parsed = runs_parser().parse_args(["resume", "last", "--approve"])
-    assert how_to_resume("r1", parsed) == "To continue: jackfield runs resume r1 --approve (or --refuse)\n"
+    assert how_to_resume("r1", parsed) == "To continue: jackfield runs resume r1 --approve (or --deny)\n"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.sampled_from(["--", "-", ""]))
@@ -221,7 +221,7 @@ def test_exit_codes_are_those_of_shells() -> None:
         (["search", "a", "b"], {"text": ["a", "b"], "limit": 20, "json": False}),
         (["show", "last"], {"run": "last", "tree": False, "json": False}),
         (["replay", "last"], {"events": False, "quiet": False, "plain": False, "output": None}),
-        (["resume", "last"], {"approve": False, "refuse": False, "schema": None, "attach": [], "tool": []}),
+        (["resume", "last"], {"approve": False, "deny": False, "schema": None, "attach": [], "tool": []}),
     ],
 )
 def test_options_of_runs_have_these_defaults(words: list[str], defaults: dict[str, object]) -> None:
@@ -236,7 +236,7 @@ def test_options_of_runs_have_these_defaults(words: list[str], defaults: dict[st
         ["list", "--state", "odd"],
         ["show"],
         ["show", "last", "--tree", "--json"],
-        ["resume", "x", "--approve", "--refuse"],
+        ["resume", "x", "--approve", "--deny"],
     ],
     ids=" ".join,
 )

@@ -114,7 +114,7 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     (tmp_path / "my agent.json").write_text(json.dumps(settings))
     code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-C", "my agent.json", "--max-turns", "3", "-q")
     assert code == 1
-    hint = re.search(r"To continue: jackfield (.*) \(or --refuse\)", err)
+    hint = re.search(r"To continue: jackfield (.*) \(or --deny\)", err)
     assert hint, err
     assert "--max-turns 3" in hint[1]
     code, _, _ = jackfield(*shlex.split(hint[1]))  # as it stands
@@ -150,7 +150,7 @@ def test_a_run_is_resumed_with_its_own_model_and_only_with_the_tools_of_its_pend
         code, out, _ = jackfield("runs", "resume", "last", "--approve", "-t", "storage", "-q")
         assert (code, out) == (0, "Done.\n")
         assert jackfield("run", *options, "Keep it.")[0] == 1
-        assert jackfield("runs", "resume", "last", "--refuse", "-q")[:2] == (0, "A pity.\n"), "it needs no tool"
+        assert jackfield("runs", "resume", "last", "--deny", "-q")[:2] == (0, "A pity.\n"), "it needs no tool"
         assert [request.json["model"] for request in server.requests] == ["m"] * 4
 
 

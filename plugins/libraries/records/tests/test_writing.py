@@ -286,9 +286,9 @@ def test_an_end_has_only_the_messages_that_no_step_has_unless_it_has_others(
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (InDoubtError("x", agent="a", call_id="", place="here #1", question="q", is_refused=False), "approval_needed"),
-        (InDoubtError("x", agent="a", call_id="", place="there #1", question="q", is_refused=False), "failed"),
-        (InDoubtError("x", agent="a", call_id="", place="here #1", question="q", is_refused=True), "failed"),
+        (InDoubtError("x", agent="a", call_id="", place="here #1", question="q", is_denied=False), "approval_needed"),
+        (InDoubtError("x", agent="a", call_id="", place="there #1", question="q", is_denied=False), "failed"),
+        (InDoubtError("x", agent="a", call_id="", place="here #1", question="q", is_denied=True), "failed"),
         (ValueError("x"), "failed"),
     ],
     ids=["in doubt", "in doubt elsewhere", "refused", "another error"],

@@ -44,7 +44,7 @@ class Asker:
         self._cancel, self._make_room = cancel, make_room
 
     def __call__(self, call: FunctionCall, context: ToolContext) -> bool:
-        """Show the complete call, and return True if the user allows it. End of input counts as a refusal."""
+        """Show the complete call, and return True if the user allows it. End of input counts as a denial."""
         if call.name in self._always:
             return True
         self._make_room(context.call_id)

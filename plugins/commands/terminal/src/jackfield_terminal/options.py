@@ -69,7 +69,7 @@ def run_parser() -> Parser:
     _add_record_options(parser)
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="with --resume: allow the pending calls")
-    answer.add_argument("--refuse", action="store_true", help="with --resume: deny the pending calls")
+    answer.add_argument("--deny", action="store_true", help="with --resume: deny the pending calls")
     parser.add_argument(
         "--again", action="store_true", help="with --resume: resume a file again; its calls may run twice"
     )

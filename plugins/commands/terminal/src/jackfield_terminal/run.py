@@ -104,8 +104,8 @@ def read_form(options: argparse.Namespace) -> Form[Any] | None:
 def _check_resume(options: argparse.Namespace) -> None:
     if options.resume and (options.prompt is not None or options.attach):
         raise ConfigError("--resume continues a saved run: remove the prompt and attachments")
-    if (options.approve or options.refuse) and not options.resume:
-        raise ConfigError("--approve and --refuse are for the calls of a saved run: also pass --resume FILE")
+    if (options.approve or options.deny) and not options.resume:
+        raise ConfigError("--approve and --deny are for the calls of a saved run: also pass --resume FILE")
     if options.again and not options.resume:
         raise ConfigError("--again resumes a saved run once more: also pass --resume FILE")
 
@@ -134,7 +134,7 @@ def _read_question(options: argparse.Namespace, template: str) -> Message:
 
 def _decide_pending(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
     """Return the decisions about pending calls given on the command line."""
-    if not (options.approve or options.refuse):
+    if not (options.approve or options.deny):
         return {}
     return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
 
@@ -238,14 +238,14 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
     if not options.save:
         return "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n"
     command = _command(options, "jackfield run --resume", shlex.quote(options.save))
-    return f"Saved. To continue: {command} --approve (or --refuse)\n"
+    return f"Saved. To continue: {command} --approve (or --deny)\n"
 
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
     """Return a sentence with the command that approves a recorded run's calls."""
     schema = f" --schema {shlex.quote(options.schema)}" if getattr(options, "schema", None) else ""
     command = _command(options, "jackfield runs resume", run_id[:12])
-    return f"To continue: {command}{schema} --approve (or --refuse)\n"
+    return f"To continue: {command}{schema} --approve (or --deny)\n"
 
 
 def _command(options: argparse.Namespace, *words: str) -> str:

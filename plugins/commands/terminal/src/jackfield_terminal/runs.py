@@ -75,7 +75,7 @@ def runs_parser() -> Parser:
     resume = _command(commands, "resume", "continue a run that was interrupted, or is waiting for approval", _resume)
     answer = resume.add_mutually_exclusive_group()
     answer.add_argument("--approve", action="store_true", help="allow the pending calls")
-    answer.add_argument("--refuse", action="store_true", help="refuse the pending calls")
+    answer.add_argument("--deny", action="store_true", help="deny the pending calls")
     add_schema_option(resume)
     add_run_options(resume)
     recovering = _command(
@@ -247,11 +247,11 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
         return 0
     _require_consent(agent.store, [run_id], options)
     pending = _ids_for_approval(run, entries)
-    if not (options.config or options.refuse):
+    if not (options.config or options.deny):
         _require_tools(agent, entries, pending)
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.report_skipped(documents)
-    decisions = dict.fromkeys(pending, bool(options.approve)) if options.approve or options.refuse else {}
+    decisions = dict.fromkeys(pending, bool(options.approve)) if options.approve or options.deny else {}
     result = run_and_show(agent, None, options, screen, run_id=run_id, resume=decisions or True, form=form)
     if result is None:
         return EXIT_CODES["cancelled"]
@@ -437,4 +437,4 @@ def _format_call(call: Mapping[str, str]) -> str:
 
 
 def _decision(allowed: object) -> str:
-    return "allowed" if allowed else "refused"
+    return "allowed" if allowed else "denied"

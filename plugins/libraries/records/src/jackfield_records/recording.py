@@ -266,7 +266,7 @@ class NestedRecorder:
                 call_id=self.call_id,
                 place=self.place,
                 question=_question(before.messages),
-                is_refused=self.answer is not None,
+                is_denied=self.answer is not None,
             )
         self._note = f"agent {self.agent} starts over, and the work of agent {before.agent} is discarded: {problem}"
         return None
@@ -485,7 +485,7 @@ class RunRecord:
         The run pauses if an agent that it asked without a tool call is in doubt. After any other error, the caller must
         raise the error.
         """
-        if not isinstance(error, InDoubtError) or error.call_id or error.is_refused:
+        if not isinstance(error, InDoubtError) or error.call_id or error.is_denied:
             return await self.give_up(error), False
         if error.place not in self._progress.asked:
             return await self.give_up(error), False

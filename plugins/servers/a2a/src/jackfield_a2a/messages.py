@@ -73,7 +73,7 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
             case str(reason):
                 answers[waiting[identity]] = Denial(reason)
             case _:
-                raise invalid_params(f"approvals.{identity[:100]}: answer true, false, or the reason for a refusal")
+                raise invalid_params(f"approvals.{identity[:100]}: answer true, false, or the reason for a denial")
     return answers
 
 

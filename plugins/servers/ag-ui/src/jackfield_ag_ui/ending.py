@@ -17,7 +17,7 @@ _APPROVAL = {
     "type": "object",
     "properties": {
         "approved": {"type": "boolean"},
-        "reason": {"type": "string", "description": "Why the call is refused, for the model."},
+        "reason": {"type": "string", "description": "The reason for the denial, for the model."},
     },
     "required": ["approved"],
     "additionalProperties": False,

@@ -32,7 +32,7 @@ from jackfield.events import (
 from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usage
 from jackfield.processors import closing
 from jackfield.testing import answer, calls
-from jackfield.tools import REFUSED_TEXT, ToolContext, ToolEntry, tool, toolset
+from jackfield.tools import DENIED_TEXT, ToolContext, ToolEntry, tool, toolset
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.slow_files import slow_file
@@ -426,7 +426,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert isinstance(asked, ApprovalNeeded), "the call is still made"
         assert asked.calls == (FunctionCall("repeat", '{"text": "ha"}'),)
         assert list(asked.call_ids) == [message.function_id for message in end_of(events).messages]
-        for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT])):
+        for answered, results in ((True, ["ha ha"]), (False, [DENIED_TEXT])):
             agent = self.make_agent(script, [guarded], approve=lambda _call, _context, answered=answered: answered)
             finished = end_of(self._events(agent))
             assert results_of(finished.messages) == results
