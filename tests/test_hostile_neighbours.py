@@ -56,15 +56,15 @@ DEEDS: Mapping[str, tuple[str, str]] = {
     "has-no-memory": ("raise MemoryError", "MemoryError"),
     "exits": ("import sys; sys.exit(3)", "SystemExit"),
     "exits-well": ("import sys; sys.exit(0)", "SystemExit"),
-    "exits-at-once": ("import os; os._exit(0)", "ended the process"),
+    "exits-at-once": ("import os; os._exit(0)", "while loading the plugin"),
     "aborts": ("import os; os.abort()", "signal"),
     "segfaults": ("import ctypes; ctypes.string_at(0)", "signal"),
     "kills-itself": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "signal"),
     "lacks-a-package": ("import a_package_nobody_has", "a_package_nobody_has"),
     "is-no-python": ("def (:", "SyntaxError"),
     "has-a-nul": ("x = 1\0", "null bytes|SyntaxError|ValueError"),
-    "closes-everything": ("import os; os.closerange(0, 64)", "ended the process"),
-    "writes-an-escape-and-dies": (f"import os; os.write(2, b'{RED}{OSC}'); os._exit(1)", "ended the process"),
+    "closes-everything": ("import os; os.closerange(0, 64)", "while loading the plugin"),
+    "writes-an-escape-and-dies": (f"import os; os.write(2, b'{RED}{OSC}'); os._exit(1)", "while loading the plugin"),
     "prints": ("import os; print('NOISE'); os.write(1, b'NOISE')", ""),
     "starts-a-thread": ("import threading as t, time\nt.Thread(target=time.sleep, args=(9,), daemon=True).start()", ""),
     "patches-socket": ("import socket; socket.socket = socket.create_connection = None", ""),
@@ -116,7 +116,7 @@ DESCRIPTORS: Mapping[str, tuple[str, str]] = {
     ),
     "parameters-are-no-json": ('"parameters": {"type": object}', "parameters"),
     "check-that-aborts": ('"check": "os:abort"', "signal"),
-    "check-that-leaves": ('"check": "sys:exit"', "SystemExit|check|ended the process"),
+    "check-that-leaves": ('"check": "sys:exit"', "SystemExit|check|while loading the plugin"),
     "check-is-not-there": ('"check": "os:nothing_of_this_name"', "nothing_of_this_name|check"),
     "check-that-is-none": ('"check": "os:name"', "check|os:name|callable"),
     "check-that-says-no-list": ('"check": "os:getpid"', "check|getpid|list"),
@@ -344,7 +344,7 @@ time.sleep(0.5)  # in which the other one ends
     monkeypatch.setenv("PYTHONPATH", str(site.folder))
     waiting, closing = examine(site.host())
     assert "does not provide" in waiting.why, waiting.why
-    assert "ended the process" in closing.why
+    assert "while loading the plugin" in closing.why
 
 
 def test_a_process_that_a_plugin_leaves_behind_holds_nobody_up_and_does_not_live_on(

@@ -511,13 +511,13 @@ def test_trust_shows_asks_and_is_revoked(asking: Any, open_terminal: Callable[..
     terminal.wait_for('settings: processor.judge gets {"mark": "~"}')
     terminal.wait_for("[y/N] ")
     terminal.type("\n")
-    terminal.wait_for("has no effect")
+    terminal.wait_for("Not in effect")
     assert terminal.end() == 1
 
     terminal = open_terminal(["trust"], asking.folder, asking.env)
     terminal.wait_for("[y/N] ")
     terminal.type("y\n")
-    terminal.wait_for("It has effect until it changes")
+    terminal.wait_for("In effect until the file changes")
     assert terminal.end() == 0
     assert asking("trust", "--show").returncode == 0
     assert asking("trust", "--list").stdout.strip().endswith("pyproject.toml")

@@ -58,11 +58,11 @@ def test_one_newcomer_is_asked_about_once(
     changed, shown = greeted(monkeypatch, site.host(), memory, typed)
     assert changed is bool(refused)
     assert list(load_choices().block) == refused
-    assert "new here: acme 1.0" in shown
-    assert "May it load when it is named? [Y]es, [n]o, [d]etails: " in shown
-    assert ("tool.x: runs when a model calls it" in shown) is ("d" in typed)
+    assert "newly installed: acme 1.0" in shown
+    assert "Allow it to be loaded by name? [Y]es, [n]o, [d]etails: " in shown
+    assert ("tool.x: runs when called by the model" in shown) is ("d" in typed)
     if refused:
-        assert f"jackfield: blocked acme in {load_file()}\nTo change that: jackfield plugins enable acme\n" in shown
+        assert f"jackfield: blocked acme in {load_file()}\nTo undo this, run: jackfield plugins enable acme\n" in shown
     assert memory.seen()["acme"].asked
     assert greeted(monkeypatch, site.host(), memory, "")[1] == ""
 
@@ -89,11 +89,11 @@ def test_several_newcomers_are_asked_about_together_or_one_by_one(
     site.add_tools("acme", "x")
     site.add_tools("other", "y")
     _, shown = greeted(monkeypatch, site.host(), memory, typed)
-    assert "new here (2): acme 1.0, other 1.0" in shown
+    assert "newly installed (2): acme 1.0, other 1.0" in shown
     assert "offers tool.x, tool.y" in shown
-    assert "May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: " in shown
+    assert "Allow them to be loaded by name? [Y]es, [n]o, [c]hoose, [d]etails: " in shown
     assert list(load_choices().block) == refused
-    assert ("May acme load when it is named? [Y/n] " in shown) is typed.startswith("c")
+    assert ("Allow acme to be loaded by name? [Y/n] " in shown) is typed.startswith("c")
 
 
 def test_the_end_of_the_input_decides_nothing(site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_what_is_gone_is_told_once(site: Any, memory: Memory, monkeypatch: pytes
     greeted(monkeypatch, site.host(), memory, "y\n")
     site.remove("acme")
     _, shown = greeted(monkeypatch, site.host(), memory, "")
-    assert shown == ("jackfield: acme was installed here, but no longer is. To get it back: pip install acme\n")
+    assert shown == ("jackfield: acme is no longer installed. To reinstall it, run: pip install acme\n")
     assert greeted(monkeypatch, site.host(), memory, "")[1] == ""
 
 
@@ -121,7 +121,7 @@ def test_what_changed_is_told_apart_from_what_is_new(
     site.add_tools("acme", "x", version="2.0")
     site.add_tools("other", "y")
     _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
-    assert "jackfield: new here: other 1.0; changed: acme 2.0\n" in shown
+    assert "jackfield: newly installed: other 1.0; changed: acme 2.0\n" in shown
 
 
 def test_what_was_requested_by_name_is_not_asked_about(
@@ -132,7 +132,7 @@ def test_what_was_requested_by_name_is_not_asked_about(
     remember(site.host(), ["acme"], memory)
     assert list(memory.seen()) == ["acme"]
     _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
-    assert "new here: other 1.0\n" in shown
+    assert "newly installed: other 1.0\n" in shown
     assert "acme" not in shown
 
 
@@ -143,7 +143,7 @@ def test_a_state_that_cannot_be_written_is_told_with_what_follows(
     site.add_tools("acme", "x")
     _, shown = greeted(monkeypatch, site.host(), Memory(tmp_path / "file" / "seen.json", "here"), "y\n")
     assert "seen.json cannot be written (" in shown
-    assert shown.endswith("): this will be reported again\n")
+    assert shown.endswith("), so these changes will be reported again\n")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ OWN = Settings(
                 "may change all questions and answers"
             ],
         ),
-        ({"enabled": ["parser.acme/p"]}, ["enabled: parser.acme/p may be picked here without being named"]),
+        ({"enabled": ["parser.acme/p"]}, ["enabled: parser.acme/p may be selected here without being named"]),
         ({"prefer": {"tool.b": "acme"}}, ["prefer: tool.b refers to the one from acme"]),
         (
             {"prefer": {"tool.a": "acme"}},
@@ -309,14 +309,18 @@ def test_a_project_is_shown_agreed_to_and_withdrawn(
     shown = said("--show", code=1)
     assert 'block: ["b"]' in shown
     assert "prefer: tool.a refers to the one from acme" in shown
-    assert shown.endswith("It has no effect.\n")
+    assert shown.endswith("Not in effect.\n")
     typing(monkeypatch, Tty("n\n"))
-    assert said(code=1).endswith("Agree to this? [y/N] It has no effect.\n")
+    assert said(code=1).endswith("Agree to this? [y/N] Not in effect.\n")
     typing(monkeypatch, Tty("y\n"))
-    assert said().endswith("It has effect until it changes. To withdraw: jackfield trust --revoke\n")
-    assert said("--show").endswith("You have agreed to this, so it has effect. To withdraw: jackfield trust --revoke\n")
+    assert said().endswith(
+        "In effect until the file changes. To withdraw your consent, run: jackfield trust --revoke\n"
+    )
+    assert said("--show").endswith(
+        "You have agreed to this, so it is in effect. To withdraw your consent, run: jackfield trust --revoke\n"
+    )
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.a" = "other"}\n')
-    assert said("--show", code=1).endswith("It has no effect: it has changed since you agreed.\n")
+    assert said("--show", code=1).endswith("Not in effect: the file has changed since you agreed.\n")
     said("--yes")
     assert str(project / "pyproject.toml") in said("--list")
     said("--revoke")
@@ -346,7 +350,7 @@ def test_a_yes_agrees_to_what_was_shown_even_if_the_file_has_changed_meanwhile(
     typing(monkeypatch, Changing("y\n"))
     trust([])
     assert trust(["--show"]) == 1
-    assert capsys.readouterr().out.endswith("It has no effect: it has changed since you agreed.\n")
+    assert capsys.readouterr().out.endswith("Not in effect: the file has changed since you agreed.\n")
 
 
 def test_without_a_terminal_a_project_needs_a_flag(
@@ -354,7 +358,10 @@ def test_without_a_terminal_a_project_needs_a_flag(
 ) -> None:
     typing(monkeypatch, io.StringIO("y\n"))
     assert trust([]) == 1
-    assert capsys.readouterr().err == "jackfield: no terminal to ask at; to agree to the above, pass --yes\n"
+    assert (
+        capsys.readouterr().err
+        == "jackfield: cannot ask for consent without a terminal; to agree to the above, pass --yes\n"
+    )
     assert trust(["--show"]) == 1
 
 
@@ -362,7 +369,7 @@ def test_a_folder_without_settings_has_nothing_to_allow(tmp_path: Path, capsys: 
     (tmp_path / "empty").mkdir()
     assert trust([str(tmp_path / "empty")]) == 0
     assert "so there is nothing to allow" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="there is no file or folder"):
+    with pytest.raises(ConfigError, match="no such file or folder"):
         trust([str(tmp_path / "gone")])
 
 
@@ -377,8 +384,8 @@ def test_an_agent_file_is_shown_allowed_and_withdrawn(tmp_path: Path, capsys: py
 
     assert "https://models.example" in said("--show", code=1)
     assert said("--revoke", code=1) == f"You have not allowed {file}.\n"
-    assert "This is allowed until the file, or a file that it refers to, changes." in said("--yes")
-    assert f"You have allowed this. To withdraw: jackfield trust {file} --revoke" in said("--show")
+    assert "This is allowed until this file, or a file that it refers to, changes." in said("--yes")
+    assert f"You have allowed this. To withdraw your consent, run: jackfield trust {file} --revoke" in said("--show")
     assert said("--revoke") == f"{file} needs your consent again.\n"
     said("--show", code=1)
     file.write_text("llm: offline\n")
@@ -397,10 +404,10 @@ def test_our_own_packages_are_asked_about_in_one_line_without_warnings(
 ) -> None:
     add_ours(site, "storage")
     _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
-    assert shown == "New: jackfield-storage 1.0. Load when named? [Y]es, [n]o, [d]etails: "
+    assert shown == "New: jackfield-storage 1.0. Allow loading by name? [Y]es, [n]o, [d]etails: "
     add_ours(site, "shell", "skills")
     _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
-    assert shown == "2 new Jackfield packages: load when named? [Y]es, [n]o, [c]hoose, [d]etails: "
+    assert shown == "2 new Jackfield packages: allow loading by name? [Y]es, [n]o, [c]hoose, [d]etails: "
 
 
 @pytest.mark.parametrize(
@@ -435,7 +442,7 @@ def test_packages_are_told_in_full_if_one_needs_attention(
     assert shown.startswith("jackfield: ")
     warning = "  Warning: jackfield-storage has a file that was changed after installation: ours_storage.py\n"
     assert (warning in shown) is (reason == "a warning")
-    assert ("acme was installed here, but no longer is" in shown) is (reason == "something gone")
+    assert ("acme is no longer installed" in shown) is (reason == "something gone")
 
 
 def test_an_answer_about_some_is_remembered_beside_a_refusal(
@@ -445,7 +452,7 @@ def test_an_answer_about_some_is_remembered_beside_a_refusal(
     site.add_tools("other", "y")
     refused, shown = greeted(monkeypatch, site.host(), memory, "c\ny\nn\n")
     assert refused
-    assert "acme 1.0: tool.x; its other effects are unknown until it is loaded\n" in shown
+    assert "acme 1.0: tool.x; other effects are unknown until loaded\n" in shown
     assert greeted(monkeypatch, site.host(block=frozenset({"other"})), memory, "") == (False, "")
 
 
@@ -473,5 +480,5 @@ def test_what_was_only_told_is_new_when_it_can_be_asked_about(
     greeted(monkeypatch, site.host(), memory, "y\n")
     memory.keep({name: replace(seen, asked=False) for name, seen in memory.seen().items()})
     shown = greeted(monkeypatch, site.host(), memory, "y\n")[1]
-    assert shown.startswith("jackfield: new here: acme 1.0\n")
+    assert shown.startswith("jackfield: newly installed: acme 1.0\n")
     assert memory.seen()["acme"].asked

@@ -182,7 +182,7 @@ def test_a_person_may_be_asked() -> None:
     told: list[str] = []
     answers = iter(["what?", "bad", "g", "B", "quit"])
     fails = ask_if_fails(lambda question: next(answers), keep=["k"], tell=told.append)
-    with pytest.raises(ConfigError, match="stopped before anything was found"):
+    with pytest.raises(ConfigError, match="stopped before the cause was found"):
         bisect(["a", "b", "c", "d"], fails)
     assert told[1] == "Try it with no plugin: JACKFIELD_PLUGINS=k"
     assert told[2] == "Try it with 2 plugins: JACKFIELD_PLUGINS=k,a,b"
@@ -197,13 +197,13 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     source += "for row in PluginHost().policy.rows(): importlib.import_module(row.module)\n"
     source += "sys.exit('jackfield_broke_it' in sys.modules)"
     said = place.done("bisect", "--timeout", "60", "--", place.python, "-c", source, "--option-of-the-command")
-    assert said.splitlines()[-1] == "two makes it fail (6 runs). To disable it: jackfield plugins disable two"
+    assert said.splitlines()[-1] == "two causes the failure (6 runs). To disable it, run: jackfield plugins disable two"
     ran = place.run("bisect", place.python, "-c", "raise SystemExit(0)")
-    assert (ran.returncode, "does not fail with all plugins" in ran.stdout) == (1, True)
+    assert (ran.returncode, "does not occur with all plugins" in ran.stdout) == (1, True)
     ran = place.run("bisect", "--", place.python, "-c", "0", JACKFIELD_SAFE="1")
-    assert "no plugin loads in safe mode" in ran.stderr
+    assert "no plugins load in safe mode" in ran.stderr
     ran = place.run("bisect", "--keep", "four", "--", "true")
-    assert "--keep four: this is not a plugin that may load" in ran.stderr
+    assert "--keep four: no such plugin is installed, or it may not load" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -211,14 +211,17 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     [
         (
             Result("culprit", ("a",), 5),
-            "a makes it fail (5 runs). To disable it: jackfield plugins disable a",
+            "a causes the failure (5 runs). To disable it, run: jackfield plugins disable a",
         ),
         (
             Result("together", ("a", "b"), 7),
-            "it fails only with all of these together: a, b (7 runs). Disabling one of them is enough",
+            "the failure occurs only with all of these together: a, b (7 runs). Disabling one is enough",
         ),
-        (Result("without any", (), 2), "it also fails without any plugins (2 runs): plugins are not the cause"),
-        (Result("never", (), 1), "it does not fail with all plugins (1 run), so there is nothing to find"),
+        (
+            Result("without any", (), 2),
+            "the failure also occurs without any plugins (2 runs), so plugins are not the cause",
+        ),
+        (Result("never", (), 1), "the failure does not occur with all plugins (1 run), so there is nothing to find"),
     ],
 )
 def test_each_outcome_is_a_sentence(result: Result, sentence: str) -> None:
@@ -287,7 +290,7 @@ def test_the_end_of_the_input_stops_the_search() -> None:
         raise EOFError
 
     told: list[str] = []
-    with pytest.raises(ConfigError, match="stopped before anything was found"):
+    with pytest.raises(ConfigError, match="stopped before the cause was found"):
         ask_if_fails(ask, tell=told.append)(())
     assert told == ["Try it with no plugin: JACKFIELD_PLUGINS=''"]
 
@@ -323,12 +326,12 @@ def test_the_command_may_contain_options_and_dashes(search: Any) -> None:
         "run 1: 3 plugins: fails (exit code 1)",
         "run 2: no plugin: does not fail (exit code 0)",
         "run 3: one: fails (exit code 1)",
-        "one makes it fail (3 runs). To disable it: jackfield plugins disable one",
+        "one causes the failure (3 runs). To disable it, run: jackfield plugins disable one",
     ])  # fmt: skip
     assert search("sh", "-c", 'test "$1" != --', "sh", "--") == (1, [
         "run 1: 3 plugins: fails (exit code 1)",
         "run 2: no plugin: fails (exit code 1)",
-        "it also fails without any plugins (2 runs): plugins are not the cause",
+        "the failure also occurs without any plugins (2 runs), so plugins are not the cause",
     ])  # fmt: skip
 
 
@@ -338,7 +341,7 @@ def test_a_plugin_that_is_kept_is_in_every_run_and_is_no_suspect(search: Any) ->
         "run 2: no plugin: does not fail (exit code 2)",
         "run 3: one: does not fail (exit code 2)",
         "run 4: two: fails (exit code 1)",
-        "two makes it fail (4 runs). To disable it: jackfield plugins disable two",
+        "two causes the failure (4 runs). To disable it, run: jackfield plugins disable two",
     ])  # fmt: skip
 
 
@@ -347,7 +350,7 @@ def test_a_run_blocks_the_plugins_that_it_leaves_out(search: Any) -> None:
     assert search("--keep", "three", "--", "sh", "-c", script)[1][1:] == [
         "run 2: no plugin: does not fail (exit code 0)",
         "run 3: one: fails (exit code 1)",
-        "one makes it fail (3 runs). To disable it: jackfield plugins disable one",
+        "one causes the failure (3 runs). To disable it, run: jackfield plugins disable one",
     ]
 
 
@@ -361,7 +364,7 @@ def test_without_a_command_the_user_is_asked(search: Any) -> None:
         "Try it with 2 plugins: JACKFIELD_PLUGINS=one,three,two",
         "good, bad or quit? Try it with no plugin: JACKFIELD_PLUGINS=one",
         "good, bad or quit? Try it with three: JACKFIELD_PLUGINS=one,three",
-        "good, bad or quit? three makes it fail (3 runs). To disable it: jackfield plugins disable three",
+        "good, bad or quit? three causes the failure (3 runs). To disable it, run: jackfield plugins disable three",
     ])  # fmt: skip
 
 
@@ -372,5 +375,5 @@ def test_a_time_is_a_number_of_seconds_above_0(text: str, value: float | None) -
     if value is not None:
         assert seconds(text) == value
         return
-    with pytest.raises(argparse.ArgumentTypeError, match="it must be a number of seconds above 0"):
+    with pytest.raises(argparse.ArgumentTypeError, match="must be a number of seconds greater than 0"):
         seconds(text)

@@ -24,17 +24,17 @@ def processors():
 ACME = [
     "acme 1.0 ok tool.weather",
     "not set: A_KEY, B_KEY",
-    "→ set the key of each service that you use",
+    "→ set the key for each service that you use",
 ]
 BROKEN = [
     "broken 1.0 broken tool.search",
     "broken is broken, broken_light cannot be imported (ValueError: bad). Try: pip install --upgrade broken; "
     "everything else works without it",
-    "it was installed as a requirement of bundle",
+    "installed as a requirement of bundle",
     "→ pip install --upgrade broken, or pip uninstall broken",
-    "also: it needs gone, which is not installed → pip install --upgrade broken",
+    "also: it requires gone, which is not installed → pip install --upgrade broken",
 ]
-GONE = ["gone vanished", "was installed here, but no longer is", "→ pip install gone"]
+GONE = ["gone vanished", "is no longer installed", "→ pip install gone"]
 
 
 def lines_of(text: str) -> list[str]:
@@ -94,9 +94,9 @@ def test_the_files_of_the_user_and_the_project_are_examined_with_everything_and_
     assert lines[project + 2 :] == [
         "→ jackfield trust",
         "(settings) inactive processor.guard/gard",
-        "the settings of 'processor.guard/gard' are not used: it is not installed; did you mean "
+        "settings for 'processor.guard/gard' are ignored: no such component is installed; did you mean "
         "'processor.guard/guard' or 'processor.guard'?",
-        "→ correct its name in your config.toml, or remove it",
+        "→ correct the name in your config.toml, or remove the settings",
         "6 packages, 1 with a fault",
     ]
     assert lines_of(command_line("plugins", "doctor", "acme").stdout)[len(ACME) :] == ["1 package, none with a fault"]
@@ -112,7 +112,7 @@ def test_an_enabled_processor_that_is_broken_is_reported_once(command_line: Any,
         "(enabled processors) broken processor.guard/guard",
         "guard is broken, not_there cannot be imported (ModuleNotFoundError: No module named 'not_there'). Try: "
         "pip install --upgrade guard; everything else works without it",
-        "→ jackfield plugins disable one of them",
+        "→ disable one of them: jackfield plugins disable NAME",
         "6 packages, 1 with a fault",
     ]
     assert "(enabled processors)" not in command_line("plugins", "doctor", "--deep", **enabled).stdout
@@ -121,12 +121,12 @@ def test_an_enabled_processor_that_is_broken_is_reported_once(command_line: Any,
 def test_a_time_limit_and_a_deep_look_hold_for_every_plugin(command_line: Any, site: Any) -> None:
     site.add("slow", {"tool.slow": "slow_light"}, modules={"slow_light": "import time; time.sleep(600)"})
     slow = command_line("plugins", "doctor", "slow", "--timeout", "0.5").stdout
-    assert "loading it did not finish within 0.5 s" in slow
+    assert "loading timed out after 0.5 s" in slow
     deep = command_line("plugins", "doctor", "acme", "--deep").stdout
     assert deep.splitlines()[1:4] == [
         r"    no \x1b[31mcompiler",
-        "    it was installed as a requirement of bundle",
-        "    → repair it, and run this again",
+        "    installed as a requirement of bundle",
+        "    → fix this, then run the check again",
     ]
 
 

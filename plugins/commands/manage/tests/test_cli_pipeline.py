@@ -58,7 +58,7 @@ extra_generate_cfg: {fncall_prompt_type: tags}
 """
 ROWS = [
     "1 watch acme-heavy phase input",
-    "2 guard acme-heavy phase input; inside watch (guard says after='watch')",
+    "2 guard acme-heavy phase input; inside watch (guard declares after='watch')",
     "3 call_format jackfield phase format",
     "4 retry jackfield phase transport",
 ]
@@ -75,9 +75,9 @@ def test_the_pipeline_of_an_agent_has_its_settings(command_line: Any) -> None:
     done = command_line("pipeline", "--trust", "a.yaml")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert lines == [
-        "processor from reason for its position",
+        "processor from reason for position",
         *ROWS,
-        "then parrot:m; tool calls are written in the format 'tags'",
+        "then parrot:m, with the call format 'tags'",
     ]
     table = json.loads(command_line("pipeline", "--trust", "--json", "a.yaml").stdout)
     assert (table["model"], table["call_format"], table["left_out"]) == ("parrot:m", "tags", [])
@@ -87,7 +87,7 @@ def test_the_pipeline_of_an_agent_has_its_settings(command_line: Any) -> None:
             "name": "guard",
             "phase": "input",
             "class": "acme_heavy:Guard",
-            "why": ["phase input", "inside watch (guard says after='watch')"],
+            "why": ["phase input", "inside watch (guard declares after='watch')"],
         },
     ]
 
@@ -95,9 +95,9 @@ def test_the_pipeline_of_an_agent_has_its_settings(command_line: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ((), "no agent and no model: pass an agent file, or jackfield pipeline -m backend:model"),
-        (("none.yaml",), "none.yaml names no model: set llm"),
-        (("a.yaml", "-m", "parrot:m"), "an agent and a model: pass a.yaml or -m parrot:m, not both"),
+        ((), "no agent or model is specified: pass an agent file or -m backend:model"),
+        (("none.yaml",), "no model is specified in none.yaml: set llm"),
+        (("a.yaml", "-m", "parrot:m"), "pass either a.yaml or -m parrot:m, not both"),
         (("gone.yaml",), "gone.yaml cannot be read: No such file or directory"),
     ],
 )

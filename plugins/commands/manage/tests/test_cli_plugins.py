@@ -187,7 +187,7 @@ def test_the_pipeline_shows_each_processor_and_the_reason_of_each_edge(command_l
     done = command_line("pipeline", "-m", "parrot:m")
     lines = [line.split(maxsplit=3) for line in done.stdout.splitlines()[1:4]]
     assert [line[:2] for line in lines] == [["1", "watch"], ["2", "guard"], ["3", "retry"]]
-    assert "inside watch (guard says after='watch')" in done.stdout
+    assert "inside watch (guard declares after='watch')" in done.stdout
     assert "phase transport" in done.stdout
     facts = json.loads(command_line("pipeline", "-m", "parrot:m", "--json").stdout)
     assert [one["name"] for one in facts["pipeline"]] == ["watch", "guard", "retry"]
@@ -229,7 +229,7 @@ def test_requirements_are_lines_for_pip_and_what_is_unknown_is_an_error(command_
     ]  # fmt: skip
     pinned = command_line("requirements", "--pin", "a.yaml")
     assert "acme-guard==1.0" in pinned.stdout
-    assert "jackfield-code-interpreter is not installed here, so its line has no version" in pinned.stderr
+    assert "jackfield-code-interpreter is not installed here, so it is not pinned" in pinned.stderr
     assert pinned.returncode == 1
     (command_line.folder / "b.yaml").write_text("function_list: [nobody_has_it]\n")
     done = command_line("requirements", "b.yaml")
@@ -269,7 +269,7 @@ def test_search_finds_what_is_known_installed_or_not(command_line: Any) -> None:
 def test_search_ends_with_the_command_that_installs_what_is_missing(command_line: Any, site: Any) -> None:
     site.add("jackfield-pdf", {"parser.pdf": "nowhere"})
     lines = command_line("plugins", "search", "pdfs").stdout.splitlines()
-    assert "To install: jackfield plugins install jackfield-ocr" in lines
+    assert "To install, run: jackfield plugins install jackfield-ocr" in lines
     shown = command_line("plugins", "search", "parser.pdf").stdout
     assert "installed" in shown
     assert "To install" not in shown
@@ -300,8 +300,8 @@ def test_info_shows_what_the_authors_say_of_their_contract_tests(command_line: A
     }  # fmt: skip
     (site.folder / "acme_pkg/conformance.json").write_text(json.dumps(record))
     said = command_line("plugins", "info", "acme").stdout
-    assert "passed (1 passed, 1 xfailed), by its authors, with jackfield-testkit 0.1.0" in said
-    assert "for version 0.9, not this one" in said
+    assert "passed (1 passed, 1 xfailed), run by its authors with jackfield-testkit 0.1.0" in said
+    assert "for version 0.9 instead of this one" in said
     (site.folder / "acme_pkg/conformance.json").write_text("[" * 100_000)
     assert "conformance" not in command_line("plugins", "info", "acme").stdout
 
@@ -354,19 +354,19 @@ def test_the_first_command_asks_once_and_remembers(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:
     terminal = ask(open_terminal, command_line, "plugins", "list")
-    terminal.wait_for("jackfield: new here: acme-guard 1.0\r\n")
-    terminal.wait_for("  reads PARROT_KEY; its other effects are unknown until it is loaded; ")
-    terminal.wait_for("May it load when it is named? [Y]es, [n]o, [d]etails: ")
+    terminal.wait_for("jackfield: newly installed: acme-guard 1.0\r\n")
+    terminal.wait_for("  reads PARROT_KEY; other effects are unknown until loaded; ")
+    terminal.wait_for("Allow it to be loaded by name? [Y]es, [n]o, [d]etails: ")
     assert terminal.seen == "", "it is asked in three lines"
     terminal.type("d\n")
-    terminal.wait_for("llm.parrot: receives conversations, if it is the model; reads PARROT_KEY")
+    terminal.wait_for("llm.parrot: receives conversations when used as the model; reads PARROT_KEY")
     terminal.wait_for("[d]etails: ")
     terminal.type("\n")
     terminal.wait_for("parrot")
     assert terminal.end() == 0
     terminal = ask(open_terminal, command_line, "plugins", "list")
     terminal.wait_for("kind")
-    assert "new here" not in terminal.seen
+    assert "newly installed" not in terminal.seen
     assert terminal.end() == 0
 
 
@@ -378,13 +378,13 @@ def test_all_that_was_installed_together_is_asked_about_once_in_three_lines_and_
         site.add_tools(name, f"tool-{name}")
     env = {**command_line.env, "JACKFIELD_PLUGINS": ",".join(names)}
     terminal = open_terminal(["plugins", "list"], command_line.folder, env)
-    terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
+    terminal.wait_for("Allow them to be loaded by name? [Y]es, [n]o, [c]hoose, [d]etails: ")
     first, second = terminal.before.splitlines()
-    assert first.startswith("jackfield: new here (12): acme-00 1.0, acme-01 1.0, ")
-    assert second.startswith("  its other effects are unknown until it is loaded; offers tool.tool-a")
+    assert first.startswith("jackfield: newly installed (12): acme-00 1.0, acme-01 1.0, ")
+    assert second.startswith("  other effects are unknown until loaded; offers tool.tool-a")
     assert max(map(len, (first, second))) < 100, "each fits into a line of the terminal"
     terminal.type("n\n")
-    terminal.wait_for(f"To change that: jackfield plugins enable {' '.join(names)}\r\n")
+    terminal.wait_for(f"To undo this, run: jackfield plugins enable {' '.join(names)}\r\n")
     assert terminal.end() == 0
     assert command_line("plugins", "enable", *names).returncode == 0
 
@@ -393,16 +393,16 @@ def test_what_is_refused_is_blocked_everywhere_until_it_is_enabled(
     command_line: Any, guard: str, open_terminal: Callable[..., Any]
 ) -> None:
     terminal = ask(open_terminal, command_line, "run", "-m", "parrot:m", "Hi")
-    terminal.wait_for("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ")
+    terminal.wait_for("Allow them to be loaded by name? [Y]es, [n]o, [c]hoose, [d]etails: ")
     terminal.type("what?\n")
     terminal.wait_for("[d]etails: ")
     terminal.type("c\n")
-    terminal.wait_for("May acme-guard load when it is named? [Y/n] ")
+    terminal.wait_for("Allow acme-guard to be loaded by name? [Y/n] ")
     terminal.type("n\n")
-    terminal.wait_for("May jackfield-terminal load when it is named? [Y/n] ")
+    terminal.wait_for("Allow jackfield-terminal to be loaded by name? [Y/n] ")
     terminal.type("y\n")
     terminal.wait_for("blocked acme-guard in ")
-    terminal.wait_for("To change that: jackfield plugins enable acme-guard\r\n")
+    terminal.wait_for("To undo this, run: jackfield plugins enable acme-guard\r\n")
     terminal.wait_for("is blocked")
     assert terminal.end() == 1
     assert "choices.toml" in command_line("run", "-m", "parrot:m", "Hi").stderr
@@ -419,7 +419,7 @@ def test_what_has_gone_is_told_and_nothing_is_asked(
     assert terminal.end() == 0
     site.remove(guard)
     terminal = ask(open_terminal, command_line, "plugins", "list")
-    terminal.wait_for("acme-guard was installed here, but no longer is")
+    terminal.wait_for("acme-guard is no longer installed")
     terminal.wait_for("kind")
     assert "May " not in terminal.before
     assert terminal.end() == 0

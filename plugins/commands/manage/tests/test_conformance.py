@@ -12,7 +12,7 @@ from jackfield_manage.judging.conformance import MAX_FILE_BYTES, Conformance, re
 
 RECORD = {"distribution": "acme", "version": "1.0", "kit": "0.2", "core": "0.1", "outcome": "passed"}
 TEST = {"outcome": "passed"}
-BY = "by its authors, with jackfield-testkit 0.2 and jackfield 0.1"
+BY = "run by its authors with jackfield-testkit 0.2 and jackfield 0.1"
 
 
 def read(site: Any, content: str | bytes) -> Conformance | None:
@@ -29,7 +29,7 @@ def read(site: Any, content: str | bytes) -> Conformance | None:
         ({}, f"passed (no tests), {BY}"),
         (
             {"version": "0.9", "outcome": "failed"},
-            f"failed (no tests), {BY}, for version 0.9, not this one",
+            f"failed (no tests), {BY}, for version 0.9 instead of this one",
         ),
         (
             {"suites": [{"tests": {"a": TEST, "b": {"outcome": "xfailed"}}}, {"tests": {"c": TEST}}]},
@@ -50,7 +50,7 @@ def test_a_record_is_one_sentence(site: Any, changes: dict[str, Any], sentence: 
     found = read(site, json.dumps(RECORD | changes))
     assert found is not None
     assert found.sentence() == sentence
-    assert found.is_stale is ("not this one" in sentence)
+    assert found.is_stale is ("instead of this one" in sentence)
 
 
 @pytest.mark.parametrize(

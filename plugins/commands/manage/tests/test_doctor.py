@@ -115,15 +115,15 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),
         "undeclared",
-        "tool.x sets needs_aproval, which this version of jackfield does not know and ignores",
+        "tool.x sets needs_aproval, which this version of jackfield does not support and ignores",
     ),
     "offers more": (
         TOOL.format("") + "\n@hook.searchers\ndef s():\n    from jackfield.plugins import SearcherSpec\n"
         "    return [SearcherSpec(name='s', target='m:S')]\n",
         "undeclared",
-        "it offers searcher.s without an entry point",
+        "it declares no entry point for searcher.s",
     ),
-    "imports what is heavy": ("import pydantic\n" + TOOL.format(""), "slow", "describing it imports "),
+    "imports what is heavy": ("import pydantic\n" + TOOL.format(""), "slow", "its light module imports "),
     "prints": ("print('hello')\n" + TOOL.format(""), "slow", "it prints 'hello"),
     "starts a thread": (
         "import threading\nthreading.Thread(target=print, name='spy').start()\n" + TOOL.format(""),
@@ -168,11 +168,11 @@ FAULTS: dict[str, tuple[str, str, str]] = {
         "import threading\nthreading.excepthook = print\n" + TOOL.format(""), "slow", "it changes threading.excepthook",
     ),
     "replaces a stream": (
-        "import io, sys\nsys.stdin = io.StringIO()\n" + TOOL.format(""), "slow", "it changes the streams of sys",
+        "import io, sys\nsys.stdin = io.StringIO()\n" + TOOL.format(""), "slow", "it changes the streams in sys",
     ),
     "hides warnings": (
         "import warnings\nwarnings.simplefilter('ignore')\n" + TOOL.format(""), "slow",
-        "it changes the filters of warnings",
+        "it changes the warning filters",
     ),
     "logs everything": (
         "import logging\nlogging.root.setLevel(5)\n" + TOOL.format(""), "slow", "it changes the root logger",
@@ -200,7 +200,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "opens a database": ("import sqlite3\nsqlite3.connect(':memory:')\n" + TOOL.format(""), "slow", "sqlite3.connect"),
     "spoils what reports it": (
         "import json\njson.dump = None\n" + TOOL.format(""), "broken",
-        "loading it ended the process with code 1: TypeError: 'NoneType' object is not callable",
+        "the process exited with code 1 while loading the plugin: TypeError: 'NoneType' object is not callable",
     ),
     "changes the path": ("import sys\nsys.path.append('x')\n" + TOOL.format(""), "slow", "changes sys.path"),
 }  # fmt: skip
@@ -276,7 +276,7 @@ def test_a_plugin_that_is_slow_and_hangs_when_it_is_asked_again_is_slow(site: An
 def test_a_plugin_that_hangs_is_given_up(site: Any) -> None:
     add(site, "import time; time.sleep(600)")
     (found,) = examine(site.host(), timeout_s=1)
-    assert (found.status, found.why) == ("broken", "loading it did not finish within 1 s")
+    assert (found.status, found.why) == ("broken", "loading timed out after 1 s")
 
 
 TOOLSET = SOUND.replace("ToolSpec", "ToolsetSpec").replace("tools", "toolsets", 1).replace("def tools", "def toolsets")
@@ -291,10 +291,10 @@ DEEP: dict[str, tuple[str, str, str]] = {
         "there is no gcc: apt-get install gcc",
     ),
     "has a check that fails": (
-        CHECKED, SOUND_CLASS + "\ndef check(): 1 / 0\n", "its check of tool.x failed: ZeroDivisionError",
+        CHECKED, SOUND_CLASS + "\ndef check(): 1 / 0\n", "the check of tool.x failed: ZeroDivisionError",
     ),
     "has no base": (TOOL.format(""), "class T: pass", "is not a subclass of jackfield.tools.BaseTool"),
-    "is not a class": (TOOL.format(""), "T = 5", "has the type int, but must be a class"),
+    "is not a class": (TOOL.format(""), "T = 5", "must be a class, got int"),
     "is abstract": (
         TOOL.format(""), "from jackfield.tools import BaseTool\nclass T(BaseTool): name = 'x'",
         "does not implement call",
@@ -344,8 +344,8 @@ def test_requirements_that_are_not_met_are_named_with_what_is_there(site: Any) -
     found = look(site)["acme"]
     told = " ".join((found.why, *found.more))
     assert found.status == "broken"
-    assert "it needs pluggy>=99, and " in told
-    assert "it needs not-there-at-all, which is not installed" in told
+    assert "it requires pluggy>=99, but " in told
+    assert "it requires not-there-at-all, which is not installed" in told
     assert "never" not in told
 
 
@@ -360,7 +360,7 @@ def test_a_version_of_any_form_meets_a_requirement_that_it_lies_within(site: Any
 def test_a_pre_release_of_the_version_that_is_needed_comes_before_it(site: Any) -> None:
     site.add("lib", version="2.0rc1")
     add(site, TOOL.format(""), requires=["lib>=2.0"])
-    assert "it needs lib>=2.0, and 2.0rc1 is installed" in look(site)["acme"].why
+    assert "it requires lib>=2.0, but 2.0rc1 is installed" in look(site)["acme"].why
 
 
 def test_a_file_that_was_edited_after_the_installation_is_named(site: Any) -> None:
@@ -412,7 +412,7 @@ def test_a_name_one_letter_from_anothers_is_pointed_out_once(site: Any) -> None:
     add_sound(site, "famous", "web_search")
     add_sound(site, "squatter", "web_serch")
     found = look(site)
-    assert [name for name, finding in found.items() if "one letter away from" in finding.why] == ["squatter"]
+    assert [name for name, finding in found.items() if "differs by one letter from" in finding.why] == ["squatter"]
 
 
 def test_two_of_our_own_names_may_differ_by_one_letter(site: Any) -> None:
@@ -421,7 +421,7 @@ def test_two_of_our_own_names_may_differ_by_one_letter(site: Any) -> None:
     site.add("squatter", {"command.newt": "three_light"}, modules={"three_light": ""})
     found = look(site)
     similar = {name: " ".join((one.why, *one.more)) for name, one in found.items()}
-    assert [name for name, why in similar.items() if "one letter away from" in why] == ["squatter"]
+    assert [name for name, why in similar.items() if "differs by one letter from" in why] == ["squatter"]
 
 
 def test_what_was_there_before_and_has_gone_is_a_row(site: Any) -> None:
@@ -452,7 +452,7 @@ def test_two_pins_that_contradict_each_other_are_named_as_such_and_not_mended_by
     site.add("other", {"tool.y": "other_light"}, modules={"other_light": other}, requires=["lib>=2"])
     found = look(site)
     assert found["other"].why == (
-        "it needs lib>=2, and 1.5 is installed, while acme needs lib<2: no version of it fits both"
+        "it requires lib>=2, but 1.5 is installed, while acme requires lib<2: no version satisfies both"
     )
     assert "--upgrade other acme" in found["other"].fix
     assert "'lib>=2'" not in found["other"].fix
@@ -479,14 +479,14 @@ def test_what_was_uninstalled_by_half_is_installed_anew_and_not_upgraded(site: A
     metadata = site.metadata("acme")
     (metadata / "RECORD").unlink()
     found = look(site)["acme"]
-    assert found.fix == f"it was only partly uninstalled: remove {metadata}, then: pip install acme"
+    assert found.fix == f"it was only partly uninstalled: remove {metadata}, then run: pip install acme"
 
 
 def test_a_module_that_no_wheel_had_is_its_authors_to_mend(site: Any) -> None:
     site.add("acme", {"tool.x": "acme_lihgt"}, modules={"acme_light": TOOL.format("")})
     assert (
         look(site)["acme"].fix
-        == "tell the authors of acme: its entry points name acme_lihgt, which it does not contain"
+        == "report to the authors of acme that its entry points refer to acme_lihgt, which is missing"
     )
 
 
@@ -495,14 +495,14 @@ def test_of_two_metadata_folders_the_one_whose_files_are_gone_is_to_be_removed(s
     stale = site.add("acme", {"tool.x": "acme_light"}, version=stale_version, modules={"acme_light": "# old\n"})
     add(site, TOOL.format(""))
     (found,) = [one for one in examine(site.host()) if one.status == "duplicate"]
-    assert found.fix == f"remove {stale}: the files next to it belong to the other one"
+    assert found.fix == f"remove {stale}: the files next to it belong to the other installation"
 
 
 def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade(site: Any) -> None:
     add(site, "import not_there\n" + TOOL.format(""))
     found = look(site)["acme"]
     assert "its authors" not in found.fix
-    assert found.fix.startswith("tell the authors of acme that it imports 'not_there' and does not require it")
+    assert found.fix.startswith("report to the authors of acme that it imports 'not_there' but does not require it")
     assert "pip install not-there" in found.fix
     with (site.metadata("acme") / "METADATA").open("a") as headers:
         headers.write("Requires-Dist: not-there; extra == 'fast'\nProvides-Extra: fast\n")
@@ -512,7 +512,7 @@ def test_a_package_that_is_imported_and_not_required_is_not_mended_by_an_upgrade
 def test_a_misspelt_word_of_a_descriptor_names_the_nearest(faulty: dict[str, Finding]) -> None:
     found = faulty[distribution_of("says what nobody knows")]
     assert "did its authors mean 'needs_approval'?" in found.why
-    assert found.fix == f"tell the authors of {found.distribution}"
+    assert found.fix == f"report this to the authors of {found.distribution}"
 
 
 def test_findings_come_as_they_are_found(site: Any) -> None:
@@ -617,7 +617,7 @@ def test_nothing_that_was_imported_to_look_deep_is_taken_for_light(
     light_and_deep: tuple[dict[str, Finding], dict[str, Finding]],
 ) -> None:
     found = light_and_deep[1][distribution_of("imports what is heavy")]
-    assert (found.status, "describing it imports " in found.why) == ("slow", True)
+    assert (found.status, "its light module imports " in found.why) == ("slow", True)
     assert "pydantic" in found.why
 
 
@@ -647,7 +647,7 @@ def make_editable(metadata: Path) -> None:
     (metadata / "direct_url.json").write_text('{"url": "file:///srv/acme", "dir_info": {"editable": true}}')
 
 
-INTRUDED = "intruder has put jackfield/intruder.py into the core's package"
+INTRUDED = "intruder installed jackfield/intruder.py into the core's package"
 EDITED = "the core was changed after it was installed: jackfield/extra.py"
 
 
@@ -681,8 +681,8 @@ def test_each_change_of_the_core_is_reported_once(site: Any, change: str, status
 @pytest.mark.parametrize(
     ("entries", "fix"),
     [
-        (b"tool.x = acme:tools", "tell the authors of acme"),
-        (b"no target", "pip install --force-reinstall acme, or look at {}"),
+        (b"tool.x = acme:tools", "report this to the authors of acme"),
+        (b"no target", "pip install --force-reinstall acme, or check {}"),
     ],
 )
 def test_malformed_metadata_is_mended_by_its_authors_or_by_a_new_installation(
@@ -698,7 +698,7 @@ def test_of_two_metadata_folders_in_two_places_the_hidden_one_is_to_be_removed(s
     add(site, TOOL.format(""))
     host = PluginHost(Settings(), paths=[str(site.folder), str(hidden.parent)])
     (found,) = [finding for finding in examine(host) if finding.status == "duplicate"]
-    assert found.fix == f"remove {hidden} and its package: the one in {site.folder} hides it"
+    assert found.fix == f"remove {hidden} and its package: the one in {site.folder} takes precedence"
 
 
 @pytest.mark.parametrize("edit", ["", "# edited"], ids=["both intact", "both stale"])
@@ -707,7 +707,7 @@ def test_of_two_metadata_folders_that_are_alike_both_are_to_be_removed(site: Any
         site.add("acme", {"tool.x": "acme_light"}, version=version, modules={"acme_light": TOOL.format("")})
     (site.folder / "acme_light.py").write_text(TOOL.format("") + edit)
     (found,) = [finding for finding in examine(site.host()) if finding.status == "duplicate"]
-    assert found.fix == "run pip uninstall acme until it is gone, then: pip install acme"
+    assert found.fix == "run pip uninstall acme until it is gone, then run: pip install acme"
 
 
 def problems_of(finding: Finding) -> list[str]:
@@ -723,7 +723,7 @@ MANY = {
 ALL = {"tool.x": "acme_one", "tool.code_interpreter": "acme_one", "processor.p": "acme_two", "processor.q": "acme_two"}
 SAME_NAME = (
     "tool.code_interpreter has the same name as a component of jackfield-code-interpreter, but comes from acme → make "
-    "sure that you mean this one"
+    "sure this is the one you want"
 )
 INACTIVE = "it acts only if it is named in code or enabled → jackfield plugins enable processor.acme/p processor.acme/q"
 UNPROVEN = "has a file that was changed after installation: acme_one.py → pip install --force-reinstall acme"
@@ -787,7 +787,7 @@ def test_an_import_of_a_requirement_that_is_not_installed_needs_an_upgrade(site:
     add(site, "import not_there", requires=["not-there"])
     found = look(site)["acme"]
     assert found.fix == "pip install --upgrade acme, or pip uninstall acme"
-    assert found.more == ("it needs not-there, which is not installed → pip install --upgrade acme",)
+    assert found.more == ("it requires not-there, which is not installed → pip install --upgrade acme",)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
@@ -801,7 +801,7 @@ def test_a_local_file_that_cannot_be_loaded_is_repaired_and_nothing_is_installed
     found = look(site, local=(local,))["mine@user"]
     assert found.status == "broken"
     assert problems_of(found)[1:] == []
-    assert found.fix == (f"repair {path}, or correct `local`" if is_gone else f"repair {path}")
+    assert found.fix == (f"fix {path}, or correct `local`" if is_gone else f"fix {path}")
 
 
 @pytest.mark.parametrize(
@@ -863,10 +863,10 @@ PRINTS = {
     ),
     "prints much": ("print('y' * 9999)", "slow", f"importing it has a side effect: it prints '{'y' * 500}'"),
     "prints and fails": ("print('hello')\nraise ValueError('bad')", "broken", ""),
-    "ends in silence": ("import os; os._exit(3)", "broken", "loading it ended the process with code 3"),
+    "ends in silence": ("import os; os._exit(3)", "broken", "the process exited with code 3 while loading the plugin"),
     "prints and ends": (
         "import os\nprint('first')\nprint('second')\nprint('last', flush=True)\nos._exit(3)", "broken",
-        "loading it ended the process with code 3: last",
+        "the process exited with code 3 while loading the plugin: last",
     ),
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ def test_a_note_names_what_the_lock_leaves_out(site: FakeSite) -> None:
     lock, notes = frozen(site).lock, frozen(site).notes
     assert [(plugin.name, plugin.ids) for plugin in lock.plugins] == [("acme", ("tool.*", "tool.c"))]
     assert lock.requirements == {}
-    assert notes == ("odder is left out: 'latest' is not a valid version",)
+    assert notes == ("odder is omitted: 'latest' is not a valid version",)
     assert parse_lock(as_toml(lock), "it") == lock
 
 

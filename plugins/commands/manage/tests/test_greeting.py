@@ -113,7 +113,7 @@ def test_our_own_packages_are_asked_about_in_one_line(command_line: Any, open_te
     terminal = open_terminal(["plugins", "list"], command_line.folder, env)
     terminal.wait_for("[d]etails: ")
     assert "\n" not in terminal.before
-    assert terminal.before.startswith(("New: jackfield-", "2 new Jackfield packages: load when named? "))
+    assert terminal.before.startswith(("New: jackfield-", "2 new Jackfield packages: allow loading by name? "))
     assert len(terminal.before) < 80
     terminal.type("y\n")
     assert terminal.end() == 0
@@ -123,7 +123,7 @@ def test_without_a_keyboard_everything_is_told_our_own_and_changed_packages_too(
     site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.add("jackfield-storage", {"tool.storage": "ours"}, modules={"ours": "# sound"})
-    assert "new here: jackfield-storage 1.0\n" in said_by_greeting(monkeypatch, site.host(), memory)
+    assert "newly installed: jackfield-storage 1.0\n" in said_by_greeting(monkeypatch, site.host(), memory)
     site.remove("jackfield-storage")
     site.add("jackfield-storage", {"tool.storage": "ours"}, modules={"ours": "# changed"})
     assert "changed: jackfield-storage 1.0\n" in said_by_greeting(monkeypatch, site.host(), memory)

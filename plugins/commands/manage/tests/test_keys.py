@@ -145,11 +145,11 @@ def test_a_variable_of_the_environment_that_wins_is_named(
     assert "environment" not in capsys.readouterr().out
     monkeypatch.setenv("ACME_API_KEY", "other")
     enter(monkeypatch, KEY, "set", "ACME_API_KEY")
-    assert "The environment variable ACME_API_KEY is set as well, and wins" in capsys.readouterr().out
+    assert "The environment variable ACME_API_KEY is also set, and takes precedence" in capsys.readouterr().out
     keys.main(["list"])
     keys.main(["list", "--json"])
     table, rows = capsys.readouterr().out.split("{", 1)
-    assert "wins" in table
+    assert "overridden" in table
     assert json.loads("{" + rows)["keys"] == [{"name": "ACME_API_KEY", "place": "file", "overridden": True}]
 
 
@@ -195,9 +195,12 @@ def test_a_component_is_meant_by_the_key_of_its_name(secrets: tuple[str, ...], v
 @pytest.mark.parametrize(
     ("secrets", "says"),
     [
-        (("A_KEY", "B_KEY"), "parrot reads several keys: write one of A_KEY, B_KEY instead of 'parrot'"),
-        (("PARROT_A", "PARROT_B"), "parrot reads several keys: write one of PARROT_A, PARROT_B instead of 'parrot'"),
-        ((), "parrot reads no key; write the variable if it is meant for another: OPENAI_API_KEY"),
+        (("A_KEY", "B_KEY"), "parrot uses more than one key: specify one of A_KEY, B_KEY instead"),
+        (("PARROT_A", "PARROT_B"), "parrot uses more than one key: specify one of PARROT_A, PARROT_B instead"),
+        (
+            (),
+            "parrot does not use a key; to store another key, specify its environment variable, such as OPENAI_API_KEY",
+        ),
     ],
 )
 def test_a_component_without_a_key_of_its_name_is_refused(secrets: tuple[str, ...], says: str) -> None:
@@ -206,12 +209,16 @@ def test_a_component_without_a_key_of_its_name_is_refused(secrets: tuple[str, ..
 
 
 def test_a_key_that_is_not_stored_is_named_with_what_is_close(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"^no key ACME_API_KEY is stored\. To see all: jackfield keys list$"):
+    with pytest.raises(
+        ConfigError, match=r"^no key named ACME_API_KEY is stored\. To list all keys, run: jackfield keys list$"
+    ):
         keys.main(["remove", "ACME_API_KEY"])
     enter(monkeypatch, KEY, "set", "ACME_API_KEY")
-    with pytest.raises(ConfigError, match=r"^no key ACME_API_KY is stored; did you mean 'ACME_API_KEY'\? To see all"):
+    with pytest.raises(
+        ConfigError, match=r"^no key named ACME_API_KY is stored; did you mean 'ACME_API_KEY'\? To list all keys"
+    ):
         keys.main(["remove", "ACME_API_KY"])
-    with pytest.raises(ConfigError, match=r"^no key X is stored; known: ACME_API_KEY\. To see all"):
+    with pytest.raises(ConfigError, match=r"^no key named X is stored; known: ACME_API_KEY\. To list all keys"):
         keys.main(["remove", "X"])
 
 
@@ -219,11 +226,11 @@ def test_keys_are_listed_by_name_and_an_empty_variable_does_not_win(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert keys.main([]) == 0
-    assert capsys.readouterr().out.startswith("No keys are stored. To store one: jackfield keys set NAME")
+    assert capsys.readouterr().out.startswith("No keys are stored. To store a key, run: jackfield keys set NAME")
     monkeypatch.setenv("ACME_API_KEY", "")
     for name in ("ZOO_KEY", "ACME_API_KEY"):
         enter(monkeypatch, KEY, "set", name)
-    assert "wins" not in capsys.readouterr().out
+    assert "overridden" not in capsys.readouterr().out
     assert keys.main([]) == 0
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["name", "stored", "in"],
@@ -238,7 +245,7 @@ def test_the_end_of_the_input_at_a_terminal_stores_nothing(home: Path, monkeypat
 
     monkeypatch.setattr("sys.stdin", Tty())
     monkeypatch.setattr("getpass.getpass", leave)
-    with pytest.raises(ConfigError, match="no key was entered, so nothing is stored"):
+    with pytest.raises(ConfigError, match="no key was entered, so nothing was stored"):
         keys.main(["set", "ACME_API_KEY"])
     assert not home.exists()
 
@@ -271,7 +278,7 @@ def test_a_keyring_that_does_not_work_is_named_and_the_file_used(
     break_it(use_keyring(monkeypatch, 5))
     assert enter(monkeypatch, KEY, "set", "ACME_API_KEY") == 0
     printed = capsys.readouterr().out
-    assert f"in {home / 'keys.json'}, unencrypted" in printed
+    assert f"unencrypted in {home / 'keys.json'}" in printed
     assert reason in printed
     assert KEY not in printed
     assert load_settings().secret("ACME_API_KEY") == KEY

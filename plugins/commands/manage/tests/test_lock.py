@@ -97,7 +97,7 @@ def test_a_lock_tells_nothing_of_the_machine_nor_a_secret(
     text = as_toml(found.lock) + "\n".join(found.notes)
     for told in (str(tmp_path), str(site.folder), "somebody", "sk-", "file:"):
         assert told not in text
-    assert found.notes == ("acme was not installed from an index: restoring the lock needs its files",)
+    assert found.notes == ("acme was not installed from an index, so restoring the lock requires its files",)
 
 
 def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
@@ -115,7 +115,7 @@ def test_what_was_edited_or_cannot_be_told_is_noted(site: FakeSite) -> None:
     assert [note for note in found.notes if "edited" in note] == [
         "edited was edited after it was installed; the lock records the original: edited.py (changed)"
     ]
-    notes = ("editable is an editable folder", "record the content of unrecorded", "lacking requires absent>=2")
+    notes = ("editable is an editable installation", "record the content of unrecorded", "lacking requires absent>=2")
     for told in notes:
         assert any(told in note for note in found.notes), told
 
@@ -139,7 +139,9 @@ def test_rules_are_frozen_in_the_form_in_which_they_can_be_read_again(site: Fake
 
 
 def test_a_rule_that_could_not_be_read_again_is_not_written(site: FakeSite, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="policy: 'block' has 'a b' as item 1"):
+    with pytest.raises(
+        ConfigError, match=r"policy: 'block' item 1 must be a package, kind\.name or package/name, got 'a b'"
+    ):
         write_lock(frozen(site, block=frozenset({"a b"})).lock, tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
 
@@ -229,43 +231,46 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("format = ]", "not TOML.*line 1"),
-        pytest.param("format = " + "[" * 100_000, "not TOML", id="nested"),
-        ("", "has no 'format'.*freeze again"),
-        ("format = 2\n", "has the format 2, and this core reads 1: pip install --upgrade jackfield"),
-        ("format = true\n", "has the format True"),
+        ("format = ]", "not valid TOML.*line 1"),
+        pytest.param("format = " + "[" * 100_000, "not valid TOML", id="nested"),
+        ("", "expected lock format 1, but 'format' is missing.*plugins freeze"),
+        ("format = 2\n", "expected lock format 1, found 2: run pip install --upgrade jackfield"),
+        ("format = true\n", "expected lock format 1, found True"),
         (HEAD.replace("core", "kore"), "'kore' is not a valid key; did you mean 'core'"),
-        (HEAD.replace('"0.1.0"', "1"), "'core' must be a version, not 1"),
+        (HEAD.replace('"0.1.0"', "1"), "'core' must be a version, got 1"),
         (HEAD.replace('""', '"three"'), "'requires-python' must be a range of Python versions"),
-        (HEAD + "plugin = 3\n", r"'plugin' must be tables, each under \[\[plugin\]\]"),
+        (HEAD + "plugin = 3\n", r"'plugin' must be a list of tables, each starting with \[\[plugin\]\]"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "latest"\n',
-            r"plugin 1 \('a'\): 'version' must be a version, not 'latest'",
+            r"plugin 1 \('a'\): 'version' must be a version, got 'latest'",
         ),
         (HEAD + '[[plugin]]\nname = "a"\n', r"plugin 1 \('a'\): 'version' is missing"),
         (HEAD + '[[plugin]]\nname = "--index-url=x"\nversion = "1.0"\n', "'name' must be a normalised package name"),
         (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0 --pre"\n', "'version' must be a version"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontent = "sha256:12"\n',
-            "'content' must be 'sha256:' and 64",
+            "'content' must be 'sha256:' followed by 64",
         ),
-        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, not 1"),
+        (HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\neditable = 1\n', "'editable' must be true or false, got 1"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\noffers = ["x"]\n',
-            "'offers' has 'x' as item 1, which is not kind.name",
+            r"'offers' item 1 must be kind.name or kind.\*, got 'x'",
         ),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontents = "x"\n',
             r"plugin 1 \('a'\): 'contents' is not a valid key; did you mean 'content'",
         ),
-        (HEAD + '[[plugin]]\nname = "jackfield"\nversion = "1.0"\n', "'name' is the core"),
+        (HEAD + '[[plugin]]\nname = "jackfield"\nversion = "1.0"\n', "'name' must not be the core"),
         (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is listed twice"),
         (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is not a normalised package name"),
         (HEAD + '[requirements]\n"a\\n--pre" = "1.0"\n', "is not a normalised package name"),
-        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is not a requirement"),
-        (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, not 'a'"),
-        (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has 3 as item 1"),
-        (HEAD + '[policy.prefer]\n"tool.x y" = "acme"\n', "policy.prefer: 'tool.x y' is not kind.name"),
+        (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' must be omitted"),
+        (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, got 'a'"),
+        (
+            HEAD + "[policy]\nblock = [3]\n",
+            "policy: 'block' item 1 must be a package, kind.name or package/name, got 3",
+        ),
+        (HEAD + '[policy.prefer]\n"tool.x y" = "acme"\n', "policy.prefer: 'tool.x y' must have the form kind.name"),
         (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised package name"),
     ],
 )
@@ -301,7 +306,8 @@ def test_no_name_and_no_version_of_a_lock_can_be_an_option(name: str, place: int
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"), [(b"\xff\xfe", "not UTF-8"), (HEAD.encode().ljust((4 << 20) + 1, b"\n"), "larger than 4 MiB")]
+    ("raw", "told"),
+    [(b"\xff\xfe", "not valid UTF-8"), (HEAD.encode().ljust((4 << 20) + 1, b"\n"), "larger than 4 MiB")],
 )
 def test_a_file_that_is_no_lock_is_one_clear_error(raw: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "lock").write_bytes(raw)
@@ -381,8 +387,11 @@ def test_a_file_that_was_edited_is_named_beside_its_content() -> None:
             InstalledPlugin("2.0", CONTENT, edited=edited),
             "acme 2.0 was edited after it was installed: a.py, b.py, c.py,",
         ),
-        (InstalledPlugin("2.0", "sha256:1", edited=edited), "acme 2.0 has the content sha256:1, and the lock has sha"),
-        (InstalledPlugin("2.0"), "acme 2.0 has no RECORD, so its content is unknown, and the lock has sha256:"),
+        (InstalledPlugin("2.0", "sha256:1", edited=edited), "acme 2.0 has the content sha256:1, but the lock has sha"),
+        (
+            InstalledPlugin("2.0"),
+            "acme 2.0 has no RECORD, so its content cannot be compared with that in the lock, sha256:",
+        ),
     ):
         (told,) = differences(lock, replace(state_of(lock), plugins={"acme": here}))
         assert told.startswith(said)
@@ -395,9 +404,9 @@ def test_a_rule_that_differs_names_the_files_of_the_core_rule_and_of_what_is_too
     origins = {"block:kept": "/srv/a", "allow": "/srv/c", **extra}
     here = replace(state_of(lock), policy=Policy(allow=("a",), block=("kept", *"bcdef")), origins=origins)
     assert plan(lock, here).settings == (
-        "allow is [a] (from /srv/c), and the lock has not set",
-        "block is [kept, b, c, d, e, f] (from /srv/b, /srv/w, /srv/x, /srv/y, /srv/z), and the lock has [kept]",
-        "prefer is {}, and the lock has {tool.x = acme}",
+        "allow is [a] (from /srv/c), but the lock has not set",
+        "block is [kept, b, c, d, e, f] (from /srv/b, /srv/w, /srv/x, /srv/y, /srv/z), but the lock has [kept]",
+        "prefer is {}, but the lock has {tool.x = acme}",
     )
 
 
@@ -471,7 +480,7 @@ def test_an_installer_that_fails_ends_the_rest_and_leaves_no_file(here: Environm
         return 3
 
     changes = Plan(install={"acme": "2.0"}, reinstall={"acme": "2.0"})
-    with pytest.raises(ConfigError, match="exited with code 3, so the lock is not restored"):
+    with pytest.raises(ConfigError, match="exited with code 3, so the lock was not restored"):
         carry_out(changes, Lock("0.1.0", "", "", (LockedPlugin("acme", "2.0"),)), environment=here, run=run)
     (command,) = ran
     (file,) = (Path(word.partition("=")[2]) for word in command if word.startswith("--constraint="))
@@ -532,7 +541,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         assert shown.returncode == 1
         assert "install    acme-search 1.0" in shown.stdout
         assert place.metadata("acme-search") is None
-        assert "everything matches" in place.done("sync", lock, *place.offline)
+        assert "this installation matches" in place.done("sync", lock, *place.offline)
         assert place.done("freeze", "-o", "-") == lock.read_text()
         location = place.metadata("acme-search")
         assert (location / "INSTALLER").read_text().strip() == installer
@@ -541,7 +550,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
         if installer == "pip":  # uv marks everything as asked for
             assert (place.metadata("acme-search") / "REQUESTED").exists()
             assert not (place.metadata("lib") / "REQUESTED").exists()
-        assert place.done("sync", lock, "--dry-run") == f"everything matches {lock}\n"
+        assert place.done("sync", lock, "--dry-run") == f"this installation matches {lock}\n"
     # They write it differently, and yet the lock's content is the same.
     assert records["uv"] != records["pip"]
 
@@ -601,7 +610,7 @@ def test_a_rule_that_another_file_holds_is_a_difference_with_its_file(place: Any
     (place.prefix / "pyproject.toml").write_text('[tool.jackfield]\nblock = ["acme"]\n')
     ran = place.run("sync", lock)
     assert ran.returncode == 1
-    assert f"block is [acme] (from {place.prefix / 'pyproject.toml'}), and the lock has []" in ran.stderr
+    assert f"block is [acme] (from {place.prefix / 'pyproject.toml'}), but the lock has []" in ran.stderr
 
 
 def test_a_version_that_nobody_offers_is_one_line_below_what_the_installer_said(place: Any) -> None:
@@ -610,7 +619,7 @@ def test_a_version_that_nobody_offers_is_one_line_below_what_the_installer_said(
     ran = place.run("sync", lock, *place.offline)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1] == (
-        "jackfield: uv exited with code 1, so the lock is not restored; see its output"
+        "jackfield: uv exited with code 1, so the lock was not restored; see its output"
     )
 
 
@@ -619,7 +628,7 @@ def test_a_lock_for_another_python_changes_nothing(place: Any) -> None:
     lock.write_text(as_toml(Lock("0.1.0", "<3", sys.platform, (LockedPlugin("acme", "9.0"),))))
     ran = place.run("sync", lock, *place.offline)
     assert ran.returncode == 1
-    assert "the lock is for Python <3, and this is 3." in ran.stderr
+    assert "the lock requires Python <3, but this is 3." in ran.stderr
 
 
 def test_a_plan_names_every_step_and_every_difference() -> None:
@@ -630,8 +639,8 @@ def test_a_plan_names_every_step_and_every_difference() -> None:
         missing={"d": "4"},
         remove=("e",),
         keep=("f",),
-        settings=("block is [], and the lock has [x]",),
-        by_hand={"g": "g is an editable folder here"},
+        settings=("block is [], but the lock has [x]",),
+        by_hand={"g": "g is an editable installation here"},
     )
     assert changes.lines() == [
         "install    a 1",
@@ -639,15 +648,15 @@ def test_a_plan_names_every_step_and_every_difference() -> None:
         "reinstall  c 3: its content differs from the lock",
         "install    d 4, a requirement",
         "remove     e",
-        "keep       f, which the lock does not have (--exact removes it)",
-        "set        block is [], and the lock has [x]",
-        "by hand    g is an editable folder here",
+        "keep       f, which is not in the lock (--exact removes it)",
+        "set        block is [], but the lock has [x]",
+        "by hand    g is an editable installation here",
     ]
     assert changes.differences() == [
         "a 1 is not installed",
         "d 4 is not installed",
         "b is 1, but the lock has 2",
-        "e is installed, but is not in the lock",
-        "block is [], and the lock has [x]",
-        "g is an editable folder here",
+        "e is installed but not in the lock",
+        "block is [], but the lock has [x]",
+        "g is an editable installation here",
     ]

@@ -144,7 +144,7 @@ def test_whoever_removes_it_by_its_name_is_told_what_goes_with_it(command_line: 
     path = os.pathsep.join([str(Path(uv).parent), os.environ["PATH"]])
     done = command_line("plugins", "uninstall", "--dry-run", MANAGER, PATH=path)
     assert done.returncode == 0
-    assert f"To get them back: pip install {MANAGER}" in done.stderr
+    assert f"to get them back, run: pip install {MANAGER}" in done.stderr
     assert MANAGER in done.stdout
 
 

@@ -63,7 +63,7 @@ def test_a_misspelt_group_names_the_right_one(site: Any) -> None:
         site.add(name, {"tool.x": f"{name}_light"}, group=group)
     site.add("other", {"thing": "other"}, group="jupyter.v1")
     told = {
-        name: f"has 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
+        name: f"declares 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
         for name, group in GROUPS.items()
     }
     with pytest.raises(PluginNotFoundError) as nowhere:
@@ -75,7 +75,7 @@ def test_a_misspelt_group_names_the_right_one(site: Any) -> None:
     found = {finding.distribution: finding for finding in examine(site.host()) if finding.distribution in GROUPS}
     assert {name: finding.why for name, finding in found.items()} == told
     assert {finding.status for finding in found.values()} == {"malformed"}
-    assert [finding.fix for finding in found.values()] == [f"tell the authors of {name}" for name in found]
+    assert [finding.fix for finding in found.values()] == [f"report this to the authors of {name}" for name in found]
 
 
 def test_a_misspelt_kind_names_the_nearest(site: Any) -> None:
@@ -85,7 +85,7 @@ def test_a_misspelt_kind_names_the_nearest(site: Any) -> None:
     (found,) = [finding for finding in examine(site.host()) if finding.distribution == "acme"]
     assert found.status == "incompatible"
     assert "did its authors mean 'tool'?" in found.why
-    assert found.fix == "tell the authors of acme"
+    assert found.fix == "report this to the authors of acme"
 
 
 def test_an_entry_point_that_names_an_object_says_what_it_must_name(site: Any) -> None:
@@ -117,7 +117,7 @@ def misspelt(folder: Path, entry_points: str) -> list[str]:
     ],
 )
 def test_only_a_group_that_is_nearly_ours_is_misspelt(tmp_path: Path, group: str, is_ours: bool) -> None:
-    text = f"has 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
+    text = f"declares 'tool.x' in the group {group!r}, which is never read: did its authors mean 'jackfield.v1'?"
     assert misspelt(tmp_path, f"[{group}]\ntool.x = acme\n") == ([text] if is_ours else [])
 
 
@@ -125,7 +125,7 @@ def test_only_our_kinds_are_listed_at_most_eight_and_each_group_once(tmp_path: P
     entries = "".join(f"tool.t{number} = acme\nother.o{number} = acme\n" for number in range(9))
     (text,) = misspelt(tmp_path, f"[console_scripts]\ntool.a = b\n[jackfeild.v1]\n{entries}")
     assert text.startswith(
-        "has 'tool.t0', 'tool.t1', 'tool.t2', 'tool.t3', 'tool.t4', 'tool.t5', 'tool.t6', 'tool.t7' in"
+        "declares 'tool.t0', 'tool.t1', 'tool.t2', 'tool.t3', 'tool.t4', 'tool.t5', 'tool.t6', 'tool.t7' in"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_distribution_with_a_group_of_ours_may_have_others(tmp_path: Path) -> 
 def test_only_the_component_itself_explains_its_absence(site: Any) -> None:
     site.add("acme", {"tool.search_web": "acme", "tool.x": "acme"}, group="jackfeild.v1")
     assert explain_absence(site.host(), "tool", "other/x").startswith(
-        ". acme has 'tool.search_web', 'tool.x' in the group"
+        ". acme declares 'tool.search_web', 'tool.x' in the group"
     )
     for kind, address in (("tool", "search"), ("tool", "web"), ("store", "x")):
         assert explain_absence(site.host(), kind, address) == ""

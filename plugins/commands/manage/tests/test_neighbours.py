@@ -84,9 +84,9 @@ def test_of_several_similar_names_all_but_the_first_are_pointed_out(site: Any) -
     site.add("five", {"tool.search": "five"})
     site.add("six", {"tool.earch": "six"})
     assert {address: why for address, why in whys(site.host()).items() if why} == {
-        "three/fetch_h": "its name is one letter away from one/fetch_n, two/fetch_w",
-        "two/fetch_w": "its name is one letter away from three/fetch_h, one/fetch_n",
-        "six/earch": "its name is one letter away from five/search",
+        "three/fetch_h": "the name of tool.fetch_h differs by one letter from one/fetch_n, two/fetch_w",
+        "two/fetch_w": "the name of tool.fetch_w differs by one letter from three/fetch_h, one/fetch_n",
+        "six/earch": "the name of tool.earch differs by one letter from five/search",
     }
 
 
@@ -114,7 +114,7 @@ def test_our_own_component_is_proposed_alone_only_if_it_is_proven_to_be_ours(sit
     site.add("jackfield-storage", {"tool.storage": "ours"}, modules={"ours": "# sound"})
     (site.folder / "ours.py").write_text("# sound" + edit)
     ((_, why, fix),) = judge(site.host())["acme/storage"]
-    assert why == "tool.storage is offered by acme/storage, jackfield-storage/storage"
+    assert why == "tool.storage is provided by acme/storage, jackfield-storage/storage"
     ours, theirs = '"tool.storage" = "jackfield-storage"', '"tool.storage" = "acme"'
     assert fix.partition("[prefer] ")[2] == (f"{theirs} or {ours}" if edit else ours)
 

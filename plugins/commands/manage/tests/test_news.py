@@ -147,11 +147,10 @@ def acme(site: Any, memory: Memory) -> Any:
 def test_what_a_newcomer_would_see_and_do_is_told_without_running_it(site: Any, acme: Any) -> None:
     llm, processor = describe(acme, site.host())
     assert llm == (
-        "llm.acme: receives conversations, if it is the model; uses the network (api.acme.example); reads ACME_KEY"
+        "llm.acme: receives conversations when used as the model; uses the network (api.acme.example); reads ACME_KEY"
     )
     assert processor == (
-        "processor.peek: sees all questions and answers, once it is enabled; "
-        "its other effects are unknown until it is loaded"
+        "processor.peek: sees all questions and answers, once enabled; other effects are unknown until loaded"
     )
 
 
@@ -166,7 +165,7 @@ def test_a_source_that_says_nonsense_is_told_all_the_same(site: Any, memory: Mem
     source = f"ToolSpec(name='x', effects={value}, secrets={value}, network={value})"
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
-    assert describe(newcomer, site.host())[0].startswith("tool.x: runs when a model calls it")
+    assert describe(newcomer, site.host())[0].startswith("tool.x: runs when called by the model")
 
 
 # --- what counts as changed or gone ---
@@ -230,10 +229,10 @@ def newcomer_of(site: Any, memory: Memory, *specs: str, **settings: Any) -> Any:
         ("effects=['processes'], network=('b',)", ["starts processes"]),
         ("secrets=('B', 'A')", ["reads A, B"]),
         ("secrets=('B', 'A', 'C')", ["reads A, B, C"]),
-        ("secrets=keys()", ["its other effects are unknown until it is loaded"]),
-        ("network=hosts()", ["its other effects are unknown until it is loaded"]),
-        ("effects=effects()", ["its other effects are unknown until it is loaded"]),
-        ("**more", ["its other effects are unknown until it is loaded"]),
+        ("secrets=keys()", ["other effects are unknown until loaded"]),
+        ("network=hosts()", ["other effects are unknown until loaded"]),
+        ("effects=effects()", ["other effects are unknown until loaded"]),
+        ("**more", ["other effects are unknown until loaded"]),
         ("summary=text()", []),
     ],
     ids=range(11),
@@ -242,7 +241,7 @@ def test_the_declared_effects_are_told_sorted_and_once(
     site: Any, memory: Memory, more: str, effects: list[str]
 ) -> None:
     newcomer, host = newcomer_of(site, memory, f"ToolSpec(name='tool', {more})")
-    access = "tool.tool: runs when a model calls it, in an agent that has it"
+    access = "tool.tool: runs when called by the model of an agent that has this tool"
     assert describe(newcomer, host) == ["; ".join([access, *effects])]
     assert summarise(newcomer, host) == "; ".join(["tool.tool", *effects])
 
@@ -250,7 +249,7 @@ def test_the_declared_effects_are_told_sorted_and_once(
 def test_a_component_that_its_source_does_not_show_has_unknown_effects(site: Any, memory: Memory) -> None:
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": ""})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
-    assert summarise(newcomer, site.host()) == "tool.x; its other effects are unknown until it is loaded"
+    assert summarise(newcomer, site.host()) == "tool.x; other effects are unknown until loaded"
 
 
 def test_what_acts_in_every_run_is_told_first_and_of_many_keys_only_two(site: Any, memory: Memory) -> None:
@@ -259,7 +258,7 @@ def test_what_acts_in_every_run_is_told_first_and_of_many_keys_only_two(site: An
         enabled=("processor.processor",),
     )  # fmt: skip
     assert describe(newcomer, host) == [
-        "observer.observer: sees every event of every run, once it is enabled",
+        "observer.observer: sees every event of every run, once enabled",
         "processor.processor: sees all questions and answers: it acts in every run (`enabled` enables it); "
         "reads A, B, C",
     ]

@@ -93,15 +93,15 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
         ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai"),
         ("jackfield-opena", "'jackfield-opena' is similar to 'openai'"),
         ("anthorpic", "'anthorpic' is similar to 'anthropic': run jackfield plugins install jackfield-anthropic"),
-        ("openai_response", "is similar to 'openai-responses': run jackfield plugins install jackfield-openai;"),
-        ("--index-url=x", "is not a plugin: write a name"),
-        ("-r", "is not a plugin"),
-        ("a b", "is not a plugin"),
-        ("a; rm -rf", "is not a plugin"),
-        ("", "is not a plugin"),
+        ("openai_response", "is similar to 'openai-responses': run jackfield plugins install jackfield-openai, or, if"),
+        ("--index-url=x", "is not a valid plugin: specify a name"),
+        ("-r", "is not a valid plugin"),
+        ("a b", "is not a valid plugin"),
+        ("a; rm -rf", "is not a valid plugin"),
+        ("", "is not a valid plugin"),
         ("./nothing.whl", "does not exist"),
         ("..", "neither a wheel nor a folder with a pyproject.toml"),
-        ("qwen", "'qwen' is offered by jackfield-call-formats, jackfield-dashscope: name the one you mean"),
+        ("qwen", "'qwen' is provided by jackfield-call-formats, jackfield-dashscope: specify one of them"),
         pytest.param(f"./{'x' * 5000}", "is not a valid path: ", id="long"),
     ],
 )
@@ -153,7 +153,7 @@ def test_only_plugins_can_be_uninstalled_and_broken_ones_are_some(site: FakeSite
     for text, told in (
         ("openai", "no plugin 'openai' is installed"),  # the SDK of that name is not ours to remove
         ("jackfield", "is the core"),
-        ("search", "offered by acme and other"),
+        ("search", "provided by acme and other"),
         ("--yes", "no plugin '--yes'"),
     ):
         with pytest.raises(PluginError, match=told):
@@ -167,7 +167,7 @@ def test_the_manager_is_removed_only_by_its_own_name(site: FakeSite, text: str) 
     if text == "Jackfield_Manage":
         assert installed_plugin(text, catalog) == "jackfield-manage"
         return
-    with pytest.raises(PluginError, match="if you do mean it: jackfield plugins uninstall jackfield-manage"):
+    with pytest.raises(PluginError, match="to remove it anyway, run: jackfield plugins uninstall jackfield-manage"):
         installed_plugin(text, catalog)
 
 
@@ -178,7 +178,7 @@ def test_an_installer_that_does_not_work_is_passed_over(
     environment: Environment, program: Callable[..., Path], tmp_path: Path
 ) -> None:
     program(tmp_path / "env/bin", "uv", code=1)
-    with pytest.raises(ConfigError, match="has no pip, and there is no uv"):
+    with pytest.raises(ConfigError, match="has no pip, and no uv was found"):
         find_installer(environment)
     working = program(tmp_path / "path", "uv")
     installer = find_installer(environment)
@@ -210,7 +210,7 @@ def test_pip_is_used_without_uv_and_a_folder_named_pip_is_ignored(environment: E
 
 
 def test_a_python_that_does_not_know_its_interpreter_installs_nothing(environment: Environment) -> None:
-    with pytest.raises(ConfigError, match="does not know the path of its interpreter"):
+    with pytest.raises(ConfigError, match=r"the path to the Python interpreter \(sys\.executable\) is unknown"):
         find_installer(replace(environment, python=""))
 
 
@@ -286,7 +286,7 @@ def test_a_dry_run_says_the_command_and_runs_nothing(
 def test_a_python_of_the_operating_system_is_left_alone(environment: Environment) -> None:
     system = replace(environment, base_prefix=environment.prefix)
     (system.stdlib / "EXTERNALLY-MANAGED").touch()
-    with pytest.raises(ConfigError, match=r"belongs to the operating system.*python3 -m venv \.venv"):
+    with pytest.raises(ConfigError, match=r"is managed by the operating system.*python3 -m venv \.venv"):
         find_installer(system)
     # An environment made from such a Python is nobody's but the user's.
     with pytest.raises(ConfigError, match="has no pip"):
@@ -312,7 +312,7 @@ def test_the_environment_of_uv_tool_gets_the_exact_command(environment: Environm
     assert tool_command(environment, add=["acme"]) == f"{start} --with 'jackfield-openai>=0.1' {rest} --with acme"
     assert tool_command(environment, add=["jackfield-openai==2"]) == f"{start} {rest} --with jackfield-openai==2"
     assert tool_command(environment, remove=["jackfield-openai"]) == f"{start} {rest}"
-    with pytest.raises(ConfigError, match=r"belongs to a tool installer.*Run: uv tool install"):
+    with pytest.raises(ConfigError, match=r"is managed by a tool installer.*run: uv tool install"):
         install(["acme"], environment=environment, anything=True, tell=list)
 
 
@@ -348,7 +348,7 @@ def test_the_environment_of_pipx_gets_its_command(environment: Environment, site
     assert tool_command(environment, add=["acme"]) == f"pipx inject {environment.prefix.name} acme"
     assert tool_command(environment, remove=["acme"]) == f"pipx uninject {environment.prefix.name} acme"
     site.add_tools("acme", "search")
-    with pytest.raises(ConfigError, match=f"Run: pipx uninject {environment.prefix.name} acme$"):
+    with pytest.raises(ConfigError, match=f"run: pipx uninject {environment.prefix.name} acme$"):
         uninstall(["search"], scan([str(site.folder)]), environment=environment, tell=list)
     both = f"pipx inject {environment.prefix.name} 'a>1' && pipx uninject {environment.prefix.name} b"
     assert tool_command(environment, add=["a>1"], remove=["b"]) == both
@@ -368,7 +368,7 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
     assert said.splitlines()[-2:] == ["tool.search  (acme 1.0)", "tool.use  (consumer 1.0)"]
     ran = place.run("uninstall", "search")
     assert ran.returncode == 0, ran.stderr
-    assert "consumer requires acme, which will be missing" in ran.stderr
+    assert "consumer requires acme, which is being removed" in ran.stderr
     assert place.metadata("acme") is None
     broken = place.metadata("consumer")
     (broken / "entry_points.txt").write_bytes(b"[jackfield.v1]\n\xff\n")
@@ -377,7 +377,7 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
         assert (ran.returncode, place.metadata("consumer")) == (0, None)
     else:  # pip cannot read it either
         assert ran.returncode == 1
-        assert f"which may be the reason; use uv instead of pip, or remove it by hand: {broken}" in ran.stderr
+        assert f"which may be why the installer failed: use uv instead of pip, or delete {broken}" in ran.stderr
 
 
 @pytest.mark.slow
@@ -419,7 +419,7 @@ def test_what_the_installer_says_is_shown_and_ends_with_one_line_of_ours(place: 
     assert ran.returncode == 1
     assert "not-there-at-all" in ran.stderr
     assert ran.stderr.splitlines()[-1] == (
-        "jackfield: the installer exited with code 1, and nothing was installed; see above"
+        "jackfield: the installer exited with code 1, so nothing was installed; see its output above"
     )
 
 

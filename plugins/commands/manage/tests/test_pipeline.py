@@ -37,20 +37,20 @@ CHAIN = [named("a", after=["b"]), named("b"), named("c"), named("z", "output", b
             (),
             {
                 "z": ("phase output",),
-                "y": ("phase output", "inside z (z says before='y')"),
+                "y": ("phase output", "inside z (z declares before='y')"),
                 "b": ("phase context",),
-                "c": ("phase context", "beside b: by name"),
-                "a": ("phase context", "inside b (a says after='b')"),
+                "c": ("phase context", "tied with b, ordered by name"),
+                "a": ("phase context", "inside b (a declares after='b')"),
             },
         ),
         (
             ("a", "b"),
             {
                 "z": ("phase output",),
-                "y": ("phase output", "inside z (z says before='y')"),
+                "y": ("phase output", "inside z (z declares before='y')"),
                 "a": ("listed in `order`",),
                 "b": ("listed in `order`",),
-                "c": ("phase context", "beside b: by name"),
+                "c": ("phase context", "tied with b, ordered by name"),
             },
         ),
     ],
@@ -66,7 +66,7 @@ def test_a_model_shows_its_own_chain() -> None:
     model = ScriptedModel([], processors=[named("b"), named("a")])
     assert [(entry.processor.name, entry.reasons) for entry in explain_pipeline(model)] == [
         ("a", ("phase context",)),
-        ("b", ("phase context", "beside a: by name")),
+        ("b", ("phase context", "tied with a, ordered by name")),
     ]
 
 
@@ -75,8 +75,8 @@ def test_only_processors_of_one_phase_and_depth_are_ordered_by_name() -> None:
     assert [(entry.processor.name, entry.reasons) for entry in explain_order(chain)] == [
         ("a", ("phase output",)),
         ("b", ("phase context",)),
-        ("d", ("phase context", "beside b: by name")),
-        ("c", ("phase context", "inside b (c says after='b')")),
+        ("d", ("phase context", "tied with b, ordered by name")),
+        ("c", ("phase context", "inside b (c declares after='b')")),
     ]
     assert [entry.processor for entry in explain_order(chain)] == in_order(chain)
 
@@ -85,7 +85,7 @@ def test_a_list_that_names_one_of_two_leaves_their_own_rule_in_force() -> None:
     chain = [named("a", after=["b"]), named("b")]
     assert [(entry.processor.name, entry.reasons) for entry in explain_order(chain, ["b"])] == [
         ("b", ("listed in `order`",)),
-        ("a", ("phase context", "inside b (a says after='b')")),
+        ("a", ("phase context", "inside b (a declares after='b')")),
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_component_must_be_a_subclass_of_the_base_of_its_kind(kind: str) -> No
     if methods:
         assert _fault_of_class(kind, base) == f"does not implement {', '.join(sorted(methods))}"
         assert _fault_of_class(kind, functools.partial(base)) == ""  # a factory: its result is unknown
-    assert _fault_of_class(kind, 5) == "has the type int, but must be a class"
+    assert _fault_of_class(kind, 5) == "must be a class, got int"
 
 
 def test_a_base_whose_library_is_not_installed_is_no_base(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_changes_that_outlast_an_import_are_apart_from_what_it_does(tmp_path: Pa
     code = "import atexit, os, sys, warnings\natexit.register(print)\nos.mkdir(folder)\nwarnings.simplefilter('ignore')"
     before = list(warnings.filters)
     try:
-        for name, own in (("acme.light", ["it registers with atexit"]), ("other", [])):
+        for name, own in (("acme.light", ["it registers an atexit handler"]), ("other", [])):
             with Watch({"acme"}) as watch:
                 exec(code, {"__name__": name, "folder": str(tmp_path / name)})
-            assert watch.changed == [*own, "it changes the filters of warnings"]
+            assert watch.changed == [*own, "it changes the warning filters"]
             assert [effect.partition(" ")[0] for effect in watch.effects] == ["os.mkdir"]
             warnings.filters[:] = before  # type: ignore[index]
     finally:
@@ -141,7 +141,7 @@ def test_a_function_that_is_registered_for_the_end_runs_at_the_end() -> None:
     script = "import atexit\nfrom jackfield_manage.judging.watch import Watch\nwith Watch({'__main__'}) as watch:\n"
     script += "    assert atexit.register(print, 'bye', end='!') is print\nprint(watch.changed)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "['it registers with atexit']\nbye!"
+    assert done.stdout == "['it registers an atexit handler']\nbye!"
 
 
 def test_reading_and_importing_are_no_effects(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_component_that_fails_costs_the_others_nothing(site: Any) -> None:
     )
     result = load_and_check(host, "acme")
     assert [text.partition(" ")[0] for text in result["errors"]] == ["acme", "acme:", "acme:"]
-    for told in ("not_there", "its check of tool.leaves failed: SystemExit: bye", "the parameters of tool.wrong"):
+    for told in ("not_there", "the check of tool.leaves failed: SystemExit: bye", "the parameters of tool.wrong"):
         assert told in " ".join(result["errors"])
     assert (result["missing"], result["checks"]) == (["not_there"], ["no gcc", "5"])
     configs = probe(host, "acme", configs=True)["configs"]
@@ -273,7 +273,7 @@ def test_a_blocked_component_is_neither_described_nor_loaded(site: Any) -> None:
 
 def test_a_long_error_of_a_check_is_cut(site: Any) -> None:
     host = add(site, HEAVY + "def fails(): raise ValueError('x' * 9999)\n", x=", check='acme_heavy:fails'")
-    assert load_and_check(host, "acme")["errors"] == [f"acme: its check of tool.x failed: ValueError: {'x' * 500}"]
+    assert load_and_check(host, "acme")["errors"] == [f"acme: the check of tool.x failed: ValueError: {'x' * 500}"]
 
 
 def test_a_local_file_is_described_and_its_errors_are_told(tmp_path: Path) -> None:

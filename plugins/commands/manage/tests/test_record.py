@@ -67,7 +67,7 @@ def test_a_file_of_the_wheel_counts_whatever_its_name_is(distribution: Callable[
 def test_a_record_of_16_mib_is_read_and_a_larger_one_is_not(distribution: Callable[..., str]) -> None:
     line = b"x" * 65_533 + b",,\n"
     whole = line * (16 << 4) + b"y,,\n"
-    with pytest.raises(PluginError, match="lists no file with a hash"):
+    with pytest.raises(PluginError, match="lists no files with hashes"):
         content_hash(distribution(whole.ljust(16 << 20, b"\n")[: 16 << 20]))
     with pytest.raises(PluginError, match="is larger than 16 MiB"):
         content_hash(distribution(whole))
@@ -137,9 +137,9 @@ def test_a_hash_that_cannot_be_trusted_is_a_change(
 @pytest.mark.parametrize(
     ("record", "told"),
     [
-        (b"\xff\xfe,x,1\n", "RECORD is not a table"),
-        (b'"never closed,x\n', "RECORD is not a table"),
-        (b"", "no file with a hash"),
+        (b"\xff\xfe,x,1\n", "RECORD is not a valid list of files"),
+        (b'"never closed,x\n', "RECORD is not a valid list of files"),
+        (b"", "no files with hashes"),
     ],
 )
 def test_a_broken_record_is_one_clear_error(record: bytes, told: str, distribution: Callable[..., str]) -> None:

@@ -201,9 +201,9 @@ def test_packages_that_an_index_may_not_have_are_named_when_they_are_pinned(monk
         "absent        # tool.absent",
     ]
     assert list(requirements._pin_problems(needs)) == [
-        "linked was installed from a folder: an index may not have its version 2.0",
-        "fetched was installed from a URL or file: an index may not have its version 3.0",
-        "absent is not installed here, so its line has no version",
+        "linked was installed from a folder: its version 2.0 may not be on an index",
+        "fetched was installed from a URL or file: its version 3.0 may not be on an index",
+        "absent is not installed here, so it is not pinned",
     ]
 
 
@@ -298,7 +298,7 @@ def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> N
     assert needed(needs) == RAG | {
         "jackfield-acme", "jackfield-offline", "jackfield-code-interpreter", "jackfield-pdf", OPENAI,
     }  # fmt: skip
-    assert uses.unknown == (f"{file}:18: function_list is computed",)
+    assert uses.unknown == (f"{file}:18: function_list is computed at run time",)
 
 
 def test_every_agent_of_a_program_counts_with_its_own_settings(tmp_path: Path, nothing: PluginHost) -> None:
@@ -313,7 +313,7 @@ def test_every_agent_of_a_program_counts_with_its_own_settings(tmp_path: Path, n
         "BASE = {'base_url': 'http://127.0.0.1:1'}\nROUND = ROUND2\nROUND2 = ROUND\n"
     )
     uses = read_python_uses(file)
-    assert uses.unknown == (f"{file}:7: agent is computed",)
+    assert uses.unknown == (f"{file}:7: agent is computed at run time",)
     needs = needs_of_python(uses, nothing)
     assert {"jackfield-offline", "jackfield-tantivy-search", "jackfield-log", "jackfield-anthropic"} < needed(needs)
     assert OPENAI not in needed(needs)

@@ -97,9 +97,9 @@ def test_an_exact_plan_keeps_nothing_and_any_other_removes_nothing() -> None:
 @pytest.mark.parametrize(
     ("here", "says"),
     [
-        (state(), "acme is not installed, and"),
-        (state(acme=InstalledPlugin("1.0")), "acme is 1.0, and"),
-        (state(acme=InstalledPlugin("1.0", editable=True)), "acme is 1.0 (editable), and"),
+        (state(), "acme is not installed, but"),
+        (state(acme=InstalledPlugin("1.0")), "acme is 1.0, but"),
+        (state(acme=InstalledPlugin("1.0", editable=True)), "acme is 1.0 (editable), but"),
     ],
     ids=["missing", "release", "editable"],
 )
@@ -107,7 +107,7 @@ def test_an_editable_folder_of_the_lock_is_installed_by_hand(here: State, says: 
     changes = plan(lock_of(LockedPlugin("acme", "2.0", editable=True)), here)
     assert not changes.needs_installer
     assert changes.by_hand["acme"] == (
-        f"{says} the lock has an editable folder of 2.0: install it from your folder with pip install -e"
+        f"{says} the lock has an editable installation of 2.0: install your own copy with pip install -e FOLDER"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_lock_is_not_restored_in_the_environment_of_a_tool(changes: Plan, comm
     env = Environment(sys.executable, prefix, tmp_path, tmp_path, "")
     with pytest.raises(ConfigError) as caught:
         carry_out(changes, lock_of(LockedPlugin("acme", "2.0")), environment=env, run=lambda _: pytest.fail("it ran"))
-    assert str(caught.value).endswith(f"which would undo the change. Run: {command}")
+    assert str(caught.value).endswith(f"which would undo the change. Instead, run: {command}")
 
 
 # --- sync, in the environment of this process ---
@@ -194,9 +194,9 @@ def test_a_plugin_that_the_lock_lacks_is_removed_only_if_that_is_asked_for(here:
     told: list[str] = []
     nothing, removal = Installer(list), Installer(lambda: site.remove("acme"))
     assert sync(here, load_settings, run=removal, tell=told.append) == []
-    assert told == ["keep       acme, which the lock does not have (--exact removes it)"]
+    assert told == ["keep       acme, which is not in the lock (--exact removes it)"]
     told.clear()
-    remaining = ["acme is installed, but is not in the lock"]
+    remaining = ["acme is installed but not in the lock"]
     assert sync(here, load_settings, exact=True, dry_run=True, run=removal, tell=told.append) == remaining
     assert told == ["remove     acme"]
     assert removal.commands == []
@@ -225,6 +225,6 @@ def test_rules_are_restored_and_settings_stay(here: Lock) -> None:
 
 def test_a_lock_for_another_python_changes_nothing_even_if_rules_differ(here: Lock) -> None:
     lock = replace(here, requires_python="<3", policy=Policy(block=("c",)))
-    with pytest.raises(ConfigError, match="the lock is for Python <3, and this is 3"):
+    with pytest.raises(ConfigError, match="the lock requires Python <3, but this is 3"):
         sync(lock, load_settings, run=lambda _: pytest.fail("it ran"), tell=list)
     assert load_choices() == Choices()

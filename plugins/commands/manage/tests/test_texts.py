@@ -40,14 +40,20 @@ def test_a_name_is_that_of_the_known_package(text: str, requirement: str) -> Non
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai; if you really mean"),
+        (
+            "opnai",
+            "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai, or, if you really mean",
+        ),
         ("jackfield-opnai", "is similar to 'openai'"),
-        ("requests", "no known plugin is called 'requests', and its name is not a plugin's (jackfield-NAME)"),
-        ("a b", "'a b' is not a plugin: write a name (openai)"),
-        ("acme @ https://x.test/a.whl", "would install any code at that address. If you trust it: jackfield plugins"),
-        ("./none", "'./none' does not exist; a plugin's name does not contain '/'"),
+        ("requests", "no known plugin is named 'requests', and the name does not start with 'jackfield-'"),
+        ("a b", "'a b' is not a valid plugin: specify a name (openai)"),
+        (
+            "acme @ https://x.test/a.whl",
+            "would install whatever code is at that URL. If you trust the source, run: jackfield plugins",
+        ),
+        ("./none", "'./none' does not exist; plugin names do not contain '/'"),
         ("none.whl", "'none.whl' does not exist"),
-        ("--index-url=x", "is not a plugin"),
+        ("--index-url=x", "is not a valid plugin"),
         ("~no-such-user/a", "is not a valid path"),
     ],
 )
@@ -229,7 +235,7 @@ def test_blocking_keeps_the_order_and_names_each_once() -> None:
 
 def test_keys_of_the_users_own_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "choices.toml").write_text("strict = true\nlocal = []\n")
-    with pytest.raises(ConfigError, match=r"choices\.toml contains .*: move it to config\.toml beside it"):
+    with pytest.raises(ConfigError, match=r"choices\.toml contains .*: move to config\.toml in the same folder"):
         load_choices(tmp_path / "choices.toml")
 
 
@@ -292,36 +298,44 @@ def test_a_lock_is_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("format = 1", "format = 2", "lock has the format 2, and this core reads 1"),
-        ("format = 1", "format = true", "lock has the format True"),
-        ("format = 1", "", "lock has no 'format'"),
-        ("format = 1", "format = ", "lock is not TOML: "),
-        ('core = "0.1.0"', "", "'core' is missing: a version"),
-        ('core = "0.1.0"', 'core = "1.0-rc1"', "'core' must be a version, not '1.0-rc1'"),
+        ("format = 1", "format = 2", "lock: expected lock format 1, found 2: run pip install"),
+        ("format = 1", "format = true", "lock: expected lock format 1, found True"),
+        ("format = 1", "", "lock: expected lock format 1, but 'format' is missing"),
+        ("format = 1", "format = ", "lock is not valid TOML: "),
+        ('core = "0.1.0"', "", "'core' is missing; expected a version"),
+        ('core = "0.1.0"', 'core = "1.0-rc1"', "'core' must be a version, got '1.0-rc1'"),
         ('core = "0.1.0"', 'corre = "0.1.0"', "'corre' is not a valid key; did you mean 'core'?"),
         ('">=3.11"', '"3.11"', "'requires-python' must be a range of Python versions"),
-        ('platform = "linux"', "platform = 3", "'platform' must be a platform, such as 'linux', not 3"),
+        ('platform = "linux"', "platform = 3", "'platform' must be a platform, such as 'linux', got 3"),
         ('name = "acme"', 'name = "Acme"', "plugin 1 ('Acme'): 'name' must be a normalised package name"),
         ('name = "acme"', "", "plugin 1: 'name' is missing"),
-        ('name = "acme"', 'name = "jackfield"', "'name' is the core, which has its own entry"),
-        ('version = "1.0"', "version = 1.0", "plugin 1 ('acme'): 'version' must be a version, not 1.0"),
-        ('version = "1.0"', 'version = "1.0"\neditable = 1', "'editable' must be true or false, not 1"),
-        ('version = "1.0"', 'version = "1.0"\ncontent = "md5:1"', "'content' must be 'sha256:' and 64 hexadecimal"),
+        ('name = "acme"', 'name = "jackfield"', "'name' must not be the core, which has its own entry"),
+        ('version = "1.0"', "version = 1.0", "plugin 1 ('acme'): 'version' must be a version, got 1.0"),
+        ('version = "1.0"', 'version = "1.0"\neditable = 1', "'editable' must be true or false, got 1"),
+        (
+            'version = "1.0"',
+            'version = "1.0"\ncontent = "md5:1"',
+            "'content' must be 'sha256:' followed by 64 hexadecimal",
+        ),
         (
             'version = "1.0"',
             f'version = "1.0"\neditable = true\ncontent = "sha256:{"0" * 64}"',
-            "'content' does not apply to an editable plugin",
+            "'content' is not allowed for an editable plugin",
         ),
-        ('offers = ["tool.a"]', 'offers = "tool.a"', "'offers' must be a list, not 'tool.a'"),
-        ('offers = ["tool.a"]', 'offers = ["tool.a", 3]', "'offers' has 3 as item 2, which is not kind.name"),
-        ("[[plugin]]", "[plugin]", "'plugin' must be tables, each under [[plugin]]"),
+        ('offers = ["tool.a"]', 'offers = "tool.a"', "'offers' must be a list, got 'tool.a'"),
+        ('offers = ["tool.a"]', 'offers = ["tool.a", 3]', "'offers' item 2 must be kind.name or kind.*, got 3"),
+        ("[[plugin]]", "[plugin]", "'plugin' must be a list of tables, each starting with [[plugin]]"),
         ("[requirements]", "[[plugin]]\nname = 'acme'\nversion = '2.0'\n[requirements]", "'acme' is listed twice"),
-        ('numpy = "2.0"', 'acme = "2.0"', "requirements: 'acme' is not a requirement: it has its own entry"),
+        ('numpy = "2.0"', 'acme = "2.0"', "requirements: 'acme' must be omitted, because it has its own entry"),
         ('numpy = "2.0"', 'NumPy = "2.0"', "requirements: 'NumPy' is not a normalised package name"),
-        ('block = ["b"]', "prefer = 3", "policy: 'prefer' must be a table, not 3"),
-        ('block = ["b"]', 'prefer = {a = "b"}', "policy.prefer: 'a' is not kind.name"),
+        ('block = ["b"]', "prefer = 3", "policy: 'prefer' must be a table, got 3"),
+        ('block = ["b"]', 'prefer = {a = "b"}', "policy.prefer: 'a' must have the form kind.name"),
         ('block = ["b"]', 'prefer = {"tool.a" = "B"}', "policy.prefer: 'tool.a' must be a normalised package name"),
-        ('block = ["b"]', 'allow = ["tool.a"]', "policy: 'allow' has 'tool.a' as item 1"),
+        (
+            'block = ["b"]',
+            'allow = ["tool.a"]',
+            "policy: 'allow' item 1 must be a normalised package name, got 'tool.a'",
+        ),
         ('block = ["b"]', "bock = []", "policy: 'bock' is not a valid key; did you mean 'block'?"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_project_is_named_by_its_folder_its_file_or_a_folder_in_it(
     inner.mkdir()
     (folder / ".git").mkdir()
     for words in ([], [folder], [file], [inner]):
-        assert run(*words, "--show", code=1).startswith(f"{file} [tool.jackfield]\nIt asks for:\n  prefer: tool.a ")
+        assert run(*words, "--show", code=1).startswith(f"{file} [tool.jackfield]\nRequests:\n  prefer: tool.a ")
         run(*words, "--yes")
         assert run("--list") == f"{file}\n"
         assert run(*words, "--revoke") == f"{file} can only restrict plugins from now on.\n"
@@ -71,8 +71,8 @@ def test_a_project_is_named_by_its_folder_its_file_or_a_folder_in_it(
 def test_a_project_that_only_forbids_needs_no_agreement(folder: Path, run: Run) -> None:
     file = write_project(folder, 'block = ["b"]')
     assert run() == (
-        f'{file} [tool.jackfield]\nIt forbids (has effect without your agreement):\n  block: ["b"]\n'
-        "It asks for nothing that needs your agreement.\n"
+        f'{file} [tool.jackfield]\nRestrictions (in effect without your consent):\n  block: ["b"]\n'
+        "Nothing here needs your consent.\n"
     )
 
 
@@ -80,10 +80,10 @@ def test_a_project_that_only_forbids_needs_no_agreement(folder: Path, run: Run) 
 def test_a_project_of_another_user_has_no_effect_without_agreement(folder: Path, run: Run) -> None:
     file = write_project(folder, 'block = ["b"]')
     os.chown(file, 12345, 12345)
-    shown = f'{file} [tool.jackfield] belongs to another user\nIt forbids:\n  block: ["b"]\n'
-    assert run("--show", code=1) == f"{shown}It has no effect.\n"
+    shown = f'{file} [tool.jackfield] belongs to another user\nRestrictions:\n  block: ["b"]\n'
+    assert run("--show", code=1) == f"{shown}Not in effect.\n"
     run("--yes")
-    assert run("--show").startswith(f"{shown}You have agreed to this, so it has effect.")
+    assert run("--show").startswith(f"{shown}You have agreed to this, so it is in effect.")
 
 
 def test_a_project_that_has_effect_does_not_seem_to_replace_itself(folder: Path, run: Run) -> None:
@@ -105,7 +105,7 @@ def test_only_yes_at_a_terminal_allows_an_agent_file(
         monkeypatch.setattr("sys.stdin", nobody if typed is None else Tty(typed))
         run(file, code=code)
     shown = run(file, "--show", code=code)
-    assert (f"To withdraw: jackfield trust '{file}' --revoke" in shown) is (code == 0)
+    assert (f"To withdraw your consent, run: jackfield trust '{file}' --revoke" in shown) is (code == 0)
 
 
 # --- requirements ---
@@ -124,7 +124,7 @@ def test_only_yes_at_a_terminal_allows_an_agent_file(
         (
             "a.py", "from jackfield import Agent\nAgent(tools(), llm='openai:m')\n", 0,
             "jackfield-openai  # llm.openai",
-            "function_list is computed: this list does not include what it needs\n",
+            "function_list is computed at run time, so the packages it needs are not listed\n",
         ),
     ],
     ids=["yaml", "toml", "effects", "unknown", "python"],

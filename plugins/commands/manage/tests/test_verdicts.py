@@ -24,7 +24,7 @@ from jackfield_manage.judging.verdicts import (
 ROWS: Sequence[Any] = [
     SimpleNamespace(id="tool.acme", distribution="acme", is_installed=True, module="acme.plugin", location="/srv/acme")
 ]
-REPORT = "tell the authors of acme"
+REPORT = "report this to the authors of acme"
 
 
 def loading(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> list[Verdict]:
@@ -48,14 +48,14 @@ def loading(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> list[Verdict]:
         ),
         (
             {"offered": ["tool.acme", "tool.b", "tool.a"]},
-            [("undeclared", "it offers tool.a, tool.b without an entry point, so it cannot be found", REPORT)],
+            [("undeclared", "it declares no entry point for tool.a, tool.b, which therefore cannot be found", REPORT)],
         ),
         (
             {"specs": {"tool.acme": {"extra": ["sumary"]}}},
             [
                 (
                     "undeclared",
-                    "tool.acme sets sumary, which this version of jackfield does not know and ignores; did its "
+                    "tool.acme sets sumary, which this version of jackfield does not support and ignores; did its "
                     "authors mean 'summary'?",
                     REPORT,
                 )
@@ -66,7 +66,7 @@ def loading(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> list[Verdict]:
             [
                 (
                     "undeclared",
-                    "tool.acme sets yy, zz, which this version of jackfield does not know and ignores",
+                    "tool.acme sets yy, zz, which this version of jackfield does not support and ignores",
                     f"pip install --upgrade jackfield, or {REPORT}",
                 )
             ],
@@ -75,20 +75,26 @@ def loading(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> list[Verdict]:
         ({"ms": SLOW_MS}, []),
         (
             {"ms": SLOW_MS + 1},
-            [("slow", "describing it takes long", f"{REPORT}: a light module should take 5 ms")],
+            [("slow", "its light module takes too long to load", f"{REPORT}: a light module should take 5 ms")],
         ),
         (
             {"ms": SLOW_MS + 1, "imported": ["numpy.core", "json", "jackfield.x", "pluggy", "acme.tool"]},
-            [("slow", "describing it imports numpy", f"{REPORT}: a light module imports none of these")],
+            [("slow", "its light module imports numpy", f"{REPORT}: a light module imports none of these")],
         ),
         (
             {"imported": [f"m{number}.x" for number in range(7)]},
-            [("slow", "describing it imports m0, m1, m2, m3, m4", f"{REPORT}: a light module imports none of these")],
+            [
+                (
+                    "slow",
+                    "its light module imports m0, m1, m2, m3, m4",
+                    f"{REPORT}: a light module imports none of these",
+                )
+            ],
         ),
         ({"waited_ms": WAITED_MS}, []),
         (
             {"waited_ms": 1300},
-            [("slow", "describing it spends 1.3 s waiting", f"{REPORT}: a light module should never wait")],
+            [("slow", "its light module spends 1.3 s waiting", f"{REPORT}: a light module should never wait")],
         ),
         (
             {"effects": ["it prints 'hello'", "it writes"]},
@@ -107,11 +113,11 @@ def test_what_the_machine_lacks_becomes_a_verdict() -> None:
     host: Any = SimpleNamespace(settings=SimpleNamespace(secret=lambda name: name == "SET"))
     result = {**failed(), "checks": ["no bwrap"], "secrets": ["SET", "ONE", "TWO"]}
     assert list(_judge_machine(result, host)) == [
-        ("broken", "no bwrap", "repair it, and run this again"),
-        ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
+        ("broken", "no bwrap", "fix this, then run the check again"),
+        ("ok", "not set: ONE, TWO", "set the key for each service that you use"),
     ]
     assert list(_judge_machine({**failed(), "secrets": ["ONE", "TWO"]}, host)) == [
-        ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
+        ("ok", "not set: ONE, TWO", "set the key for each service that you use"),
     ]
     assert list(_judge_machine({**failed(), "secrets": ["ONE"]}, host)) == [
         ("ok", "not set: ONE", "set ONE to use it, unless your server or model needs no key"),
@@ -138,13 +144,13 @@ def requirements(requires: Sequence[str], others: Sequence[tuple[str, str]] = ()
         (["other"], []),
         (["other>=1,<3"], []),
         (["other>=2rc1"], []),
-        (["gone"], [("broken", "it needs gone, which is not installed", "pip install --upgrade acme")]),
+        (["gone"], [("broken", "it requires gone, which is not installed", "pip install --upgrade acme")]),
         (["gone; python_version < '3'"], []),
         (["gone; extra == 'x'"], []),
         (["gone @@ nonsense"], []),
         (
             ["Other>3"],
-            [("broken", "it needs Other>3, and 2.0rc1 is installed", "pip install --upgrade acme 'Other>3'")],
+            [("broken", "it requires Other>3, but 2.0rc1 is installed", "pip install --upgrade acme 'Other>3'")],
         ),
     ],
 )
@@ -158,7 +164,8 @@ def test_two_that_contradict_each_other_are_both_named() -> None:
     (verdict,) = requirements(["other>3"], [("b", "<2"), ("c", "<1")], other="2.0")
     assert verdict.status == "broken"
     assert verdict.why == (
-        "it needs other>3, and 2.0 is installed, while b needs other<2 and c needs other<1: no version of it fits both"
+        "it requires other>3, but 2.0 is installed, while b requires other<2 and c requires other<1: "
+        "no version satisfies both"
     )
     assert verdict.fix.startswith("pip install --upgrade acme b c; ")
     assert verdict.fix.endswith("pip uninstall acme")
@@ -191,7 +198,7 @@ def test_the_worst_problem_comes_first_and_faults_are_what_cannot_work() -> None
             "is blocked in config.toml",
             (),
             "",
-            ("blocked", "is blocked in config.toml", "change it there, or: jackfield plugins enable acme"),
+            ("blocked", "is blocked in config.toml", "change the rule there, or run: jackfield plugins enable acme"),
         ),
         (
             "has a group that is never read: did its authors mean 'jackfield.v1'?",
@@ -209,13 +216,13 @@ def test_the_worst_problem_comes_first_and_faults_are_what_cannot_work() -> None
             "cannot be read",
             (SimpleNamespace(name="acme", fault="cannot be read"),),
             "",
-            ("broken", "cannot be read", "repair /srv/acme, or correct `local`"),
+            ("broken", "cannot be read", "fix /srv/acme, or correct `local`"),
         ),
         (
             "is blocked",
             (SimpleNamespace(name="acme", fault=""), SimpleNamespace(name="other", fault="is gone")),
             "",
-            ("blocked", "is blocked", "change it there, or: jackfield plugins enable acme"),
+            ("blocked", "is blocked", "change the rule there, or run: jackfield plugins enable acme"),
         ),
     ],
     ids=["blocked", "misspelt", "incompatible", "local", "others"],

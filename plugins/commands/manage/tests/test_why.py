@@ -40,12 +40,12 @@ def test_a_short_name_that_two_offer_leads_to_both_and_says_what_to_write(site: 
     site.add_tools("other", "search")
     one, two = explain("search")
     assert one.offers[0].also_from == ("other",)
-    assert "'search' is ambiguous: write 'acme/search', or prefer one" in one.offers[0].choice
+    assert "'search' is ambiguous: use 'acme/search', or set a preference" in one.offers[0].choice
     origins = {"prefer:tool.search": "~/config.toml"}
     one, two = explain("search", prefer={"tool.search": "Other"}, origins=origins)
     assert (
         one.offers[0].choice
-        == "'search' means the one from other (~/config.toml prefers it); write 'acme/search' for this one"
+        == "'search' means the one from other (~/config.toml prefers it); use 'acme/search' for this one"
     )
     assert two.offers[0].choice == "'search' means this one (~/config.toml prefers it)"
     # Who may not load makes nothing ambiguous.
@@ -82,7 +82,7 @@ def test_who_requires_a_plugin_is_told_with_the_extra_it_takes(site: FakeSite, e
     assert acme.required_by == ("bundle", "lib[tools]")
     assert acme.requires == ("lib>=1",)
     assert (
-        "The installer does not record if it was requested by name; "
+        "The installer does not record whether it was requested by name; "
         "bundle requires it, and so does the extra lib[tools]."
     ) in acme.lines()
     (lib,) = explain("lib")  # a library has a reason to be here, too
@@ -107,28 +107,28 @@ def test_a_broken_plugin_is_explained_as_far_as_it_goes(site: FakeSite, explain:
 
 def test_what_is_not_installed_says_what_to_install_and_which_rule_names_it(site: FakeSite, explain: Explain) -> None:
     site.add_tools("acme", "search")
-    with pytest.raises(PluginNotFoundError, match="Install it: jackfield plugins install jackfield-openai"):
+    with pytest.raises(PluginNotFoundError, match="To install it, run: jackfield plugins install jackfield-openai"):
         explain("llm.openai")
     with pytest.raises(PluginNotFoundError, match="did you mean 'search'"):
         explain("serch")
-    with pytest.raises(PluginNotFoundError, match="; block in the project names it"):
+    with pytest.raises(PluginNotFoundError, match="; block in the project refers to it"):
         explain("gone", block=frozenset({"gone"}), origins={"block:gone": "the project"})
 
 
 @pytest.mark.parametrize("name", ["llm.oai", "oai", "jackfield-openai/oai", "jackfield-openai", "Jackfield_OpenAI"])
 def test_every_name_of_a_known_plugin_leads_to_its_package(name: str, explain: Explain) -> None:
-    with pytest.raises(PluginNotFoundError, match=r"Install it: jackfield plugins install jackfield-openai$"):
+    with pytest.raises(PluginNotFoundError, match=r"To install it, run: jackfield plugins install jackfield-openai$"):
         explain(name)
 
 
 def test_a_name_that_two_known_packages_have_leads_to_one_of_them(explain: Explain) -> None:
-    with pytest.raises(PluginNotFoundError, match=r"Install it: jackfield plugins install jackfield-openai$"):
+    with pytest.raises(PluginNotFoundError, match=r"To install it, run: jackfield plugins install jackfield-openai$"):
         explain("openai")
 
 
 @pytest.mark.parametrize("target", ["Gone_Thing", "gone-thing"])
 def test_the_rule_that_names_what_is_gone_is_found_in_any_spelling(target: str, explain: Explain) -> None:
-    with pytest.raises(PluginNotFoundError, match="; block in the project names it; known: nothing"):
+    with pytest.raises(PluginNotFoundError, match="; block in the project refers to it; known: nothing"):
         explain("Gone_Thing", origins={f"block:{target}": "the project"})
 
 
@@ -162,8 +162,8 @@ def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explai
         project=Project(Path("/srv/pyproject.toml"), {"prefer": {"tool.x": "acme"}}, "c"),
     )
     assert acme.lines() == [
-        f"acme 1.0 is installed, as an editable folder: {metadata}",
-        "The installer does not record if it was requested by name; no installed package requires it.",
+        f"acme 1.0 is installed in editable mode: {metadata}",
+        "The installer does not record whether it was requested by name; no installed package requires it.",
         "It requires lib>=1, other.",
         "llm.oai is blocked ('acme/oai' in `block`).",
         "  It has the same name as a component of jackfield-openai, but comes from acme.",
@@ -177,7 +177,7 @@ def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explai
         "store.s may load.",
         "tool.x may load.",
         "  one and two also offer it.",
-        "  'x' is ambiguous: write 'acme/x', or prefer one in your config.toml: [prefer] \"tool.x\" = \"acme\".",
+        "  'x' is ambiguous: use 'acme/x', or set a preference in your config.toml: [prefer] \"tool.x\" = \"acme\".",
         "tool.y may load.",
         "  one also offers it.",
         "  'y' means this one (`prefer` prefers it).",
@@ -209,7 +209,7 @@ def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhou
     assert (explained["distribution"], explained["required_by"]) == ("lib", ["acme"])
     ran = place.run("why", "nothing")
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("jackfield: nothing called 'nothing' is installed")
+    assert ran.stderr.startswith("jackfield: nothing named 'nothing' is installed")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="pipeline",
             target="jackfield_manage.cli.pipeline:main",
-            summary="Show the processors around an agent's model, and why in this order.",
+            summary="Show the processors around an agent's model, and the reasons for their order.",
         ),
         CommandSpec(
             name="requirements",
@@ -42,7 +42,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="trust",
             target="jackfield_manage.cli.trust:main",
-            summary="Show the effects of a project's file, and allow them.",
+            summary="Show the effects of a project's file and allow them.",
             effects=frozenset({"files"}),
         ),
         CommandSpec(
@@ -60,7 +60,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="news",
             target="jackfield_manage.cli.news:main",
-            summary="Report new plugins, and ask if they may load.",
+            summary="Report new plugins and ask whether they may load.",
             effects=frozenset({"files"}),
         ),
     ]

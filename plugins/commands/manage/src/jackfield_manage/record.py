@@ -55,7 +55,7 @@ def content_hash(location: str) -> str:
     """
     lines = {f"{path},{digest}\n" for path, digest in _read_record(location) if digest}
     if not lines:
-        raise PluginError(f"{Path(location) / 'RECORD'} lists no file with a hash: install the package again")
+        raise PluginError(f"{Path(location) / 'RECORD'} lists no files with hashes: reinstall the package")
     return "sha256:" + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -100,7 +100,7 @@ def _read_record(location: str) -> list[tuple[str, str]]:
     try:
         rows = [row for row in csv.reader(_read_text(record).splitlines(), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise PluginError(f"{record} is not a table of files: {error}; install the package again") from error
+        raise PluginError(f"{record} is not a valid list of files ({error}): reinstall the package") from error
     metadata_folder = record.parent.name
     return [(row[0], row[1] if len(row) > 1 else "") for row in rows if _is_from_wheel(row[0], metadata_folder)]
 
@@ -111,8 +111,8 @@ def _read_text(record: Path) -> str:
             raw = file.read(_MAX_RECORD_BYTES + 1)
     except FileNotFoundError as error:
         raise PluginError(
-            f"{record.parent.name} has no RECORD (conda and Linux distributions leave it out), so its files are "
-            "unknown; install it with pip or uv"
+            f"{record.parent.name} has no RECORD (conda and Linux distributions omit it), so its files are "
+            "unknown: reinstall it with pip or uv"
         ) from error
     except OSError as error:
         raise PluginError(f"{record} cannot be read: {error.strerror or error}") from error

@@ -82,8 +82,8 @@ def _settings_findings(host: PluginHost) -> Iterator[Finding]:
     for name in host.settings.options:
         if name not in known:
             suggestion = suggest(name, [form for form in known if form.startswith(ENABLED_KINDS)])
-            why = f"the settings of {name!r} are not used: it is not installed{suggestion}"
-            fix = "correct its name in your config.toml, or remove it"
+            why = f"settings for {name!r} are ignored: no such component is installed{suggestion}"
+            fix = "correct the name in your config.toml, or remove the settings"
             yield Finding(SETTINGS, "", (name,), "inactive", None, why, fix)
 
 
@@ -101,7 +101,9 @@ def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Findi
             in_order(load_processors((), host), host.settings.order)
     except JackfieldError as error:
         ids = tuple(full_name(row) for row in rows)
-        return [Finding(CHAIN, "", ids, "broken", None, str(error), "jackfield plugins disable one of them")]
+        return [
+            Finding(CHAIN, "", ids, "broken", None, str(error), "disable one of them: jackfield plugins disable NAME")
+        ]
     return []
 
 
@@ -122,7 +124,7 @@ def _lines(finding: Finding, width: int) -> Iterator[str]:
     if finding.why:
         yield f"    {finding.why}"
     if finding.required_by and finding.status not in ("ok", "inactive"):
-        yield f"    it was installed as a requirement of {', '.join(finding.required_by)}"
+        yield f"    installed as a requirement of {', '.join(finding.required_by)}"
     if finding.fix:
         yield f"    → {finding.fix}"
     for problem in finding.more:

@@ -25,8 +25,16 @@ def add_commands(actions: Any) -> None:
     """Add these commands to the subparsers of `jackfield plugins`. Each sets a `handler` that returns an exit code."""
     _add_install(actions)
     _add_uninstall(actions)
-    freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock file")
-    freezing.add_argument("-o", "--output", default=LOCK_NAME, metavar="FILE", help=f"{LOCK_NAME}; - for the terminal")
+    freezing = actions.add_parser(
+        "freeze", help="write a lock file with the installed plugins and the rules for loading them"
+    )
+    freezing.add_argument(
+        "-o",
+        "--output",
+        default=LOCK_NAME,
+        metavar="FILE",
+        help=f"lock file (default: {LOCK_NAME}); - for standard output",
+    )
     freezing.set_defaults(handler=freeze)
     _add_sync(actions)
 
@@ -39,27 +47,29 @@ def _add_install(actions: Any) -> None:
         "--any", action="store_true", help="allow packages that are neither known nor named jackfield-NAME"
     )
     _add_sources(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only print the command")
+    parser.add_argument("--dry-run", action="store_true", help="print the command without running it")
     parser.set_defaults(handler=install)
 
 
 def _add_uninstall(actions: Any) -> None:
     parser = actions.add_parser("uninstall", help="remove plugins, including broken ones")
     parser.add_argument(
-        "names", nargs="+", metavar="NAME", help="a package, or a component that only one package offers"
+        "names", nargs="+", metavar="NAME", help="a package, or a component provided by only one package"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only print the command")
+    parser.add_argument("--dry-run", action="store_true", help="print the command without running it")
     parser.set_defaults(handler=uninstall)
 
 
 def _add_sync(actions: Any) -> None:
     parser = actions.add_parser(
-        "sync", help="restore the packages and rules of a lock file; exit code 1 if something differs afterwards"
+        "sync", help="restore the packages and rules from a lock file; exit code 1 if differences remain"
     )
     parser.add_argument("file", nargs="?", default=LOCK_NAME, metavar="FILE", help=LOCK_NAME)
     parser.add_argument("--exact", action="store_true", help="remove plugins that are not in the lock file")
     _add_sources(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only show what differs; exit code 1 if something does")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show the differences; exit code 1 if there are any"
+    )
     parser.set_defaults(handler=sync)
 
 
@@ -121,9 +131,9 @@ def _consequences(names: Collection[str]) -> Iterator[str]:
         dependents = sorted((installation.keys() - set(names)) & set(required_by(name, installation)))
         if dependents:
             verb = "requires" if len(dependents) == 1 else "require"
-            yield f"{', '.join(dependents)} {verb} {name}, which will be missing"
+            yield f"{', '.join(dependents)} {verb} {name}, which is being removed"
     if MANAGER in names:
-        yield f"these commands are part of {MANAGER}. To get them back: pip install {MANAGER}"
+        yield f"the commands that manage plugins are part of {MANAGER}; to get them back, run: pip install {MANAGER}"
 
 
 def _print_problems(names: Collection[str], catalog: Catalog) -> None:
@@ -131,8 +141,8 @@ def _print_problems(names: Collection[str], catalog: Catalog) -> None:
     for problem in catalog.problems:
         if problem.distribution in names:
             sys.stderr.write(
-                f"jackfield: {problem.distribution} {escape_line(problem.text)}, which may be the reason; "
-                f"use uv instead of pip, or remove it by hand: {problem.location}\n"
+                f"jackfield: {problem.distribution} {escape_line(problem.text)}, which may be why the "
+                f"installer failed: use uv instead of pip, or delete {problem.location}\n"
             )
 
 
@@ -167,7 +177,7 @@ def sync(options: argparse.Namespace) -> int:
         sources=_sources(options),
     )
     if not differences:
-        print(f"everything matches {options.file}")
+        print(f"this installation matches {options.file}")
         return 0
     if not options.dry_run:
         for sentence in differences:
@@ -184,5 +194,7 @@ def _sources(options: argparse.Namespace) -> Sources:
 def _exit_code(code: int, action: str) -> int:
     """Return 1 for any installer failure, after printing a line of our own below the installer's output."""
     if code:
-        sys.stderr.write(f"jackfield: the installer exited with code {code}, and nothing was {action}; see above\n")
+        sys.stderr.write(
+            f"jackfield: the installer exited with code {code}, so nothing was {action}; see its output above\n"
+        )
     return 1 if code else 0

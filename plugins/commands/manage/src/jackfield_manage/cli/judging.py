@@ -18,9 +18,11 @@ _BISECT_TIMEOUT_S = 300.0
 
 def add_commands(actions: Any) -> None:
     """Add these commands to the subparsers of `jackfield plugins`. Each sets a `handler` that returns an exit code."""
-    explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides if it may load")
+    explaining = actions.add_parser(
+        "why", help="explain why a plugin is installed, and which rule decides whether it may load"
+    )
     explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
-    explaining.add_argument("--json", action="store_true", help="as JSON")
+    explaining.add_argument("--json", action="store_true", help="print JSON")
     explaining.set_defaults(handler=why)
     _add_bisect(actions)
 
@@ -29,19 +31,23 @@ def _add_bisect(actions: Any) -> None:
     usage = "jackfield plugins bisect [--timeout S] [--match TEXT] [--keep NAME] [-- COMMAND ...]"
     parser = actions.add_parser("bisect", usage=usage, help="find the plugins that make a command fail")
     parser.add_argument(
-        "--timeout", type=seconds, default=_BISECT_TIMEOUT_S, metavar="S", help="for each run, in seconds (300)"
+        "--timeout",
+        type=seconds,
+        default=_BISECT_TIMEOUT_S,
+        metavar="S",
+        help="time limit for each run, in seconds (default: 300)",
     )
     parser.add_argument(
-        "--match", default="", metavar="TEXT", help="a run has failed only if its output contains this text"
+        "--match", default="", metavar="TEXT", help="count a run as failed only if its output contains this text"
     )
     parser.add_argument(
-        "--keep", action="append", default=[], metavar="NAME", help="keep this plugin in every run; can be repeated"
+        "--keep", action="append", default=[], metavar="NAME", help="include this plugin in every run; can be repeated"
     )
     parser.add_argument(
         "words",
         nargs=argparse.REMAINDER,
         metavar="COMMAND",
-        help="the command and its arguments; without a command, you are asked",
+        help="the command and its arguments; if omitted, you are asked for the result of each run",
     )
     parser.set_defaults(handler=bisect)
 
@@ -50,7 +56,7 @@ def seconds(text: str) -> float:
     """Parse a timeout in seconds."""
     value = float(text)
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError("it must be a number of seconds above 0")
+        raise argparse.ArgumentTypeError("must be a number of seconds greater than 0")
     return value
 
 
@@ -78,7 +84,7 @@ def bisect(options: argparse.Namespace) -> int:
     keep = [normalise(name) for name in options.keep]
     for name in keep:
         if name not in loadable:
-            raise ConfigError(f"--keep {name}: this is not a plugin that may load")
+            raise ConfigError(f"--keep {name}: no such plugin is installed, or it may not load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
         fails = command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)
@@ -95,6 +101,6 @@ def _loadable_distributions() -> list[str]:
 
     host = PluginHost()
     if host.settings.safe:
-        raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to search for")
+        raise ConfigError("no plugins load in safe mode (JACKFIELD_SAFE), so there is nothing to bisect")
     # The manager is part of every run: without it, its own commands would fail and it would look like a cause.
     return list(dict.fromkeys(row.distribution for row in host.policy.rows() if row.distribution != MANAGER))

@@ -37,14 +37,14 @@ def parser() -> Parser:
     """Return the argument parser of `jackfield keys`."""
     keys_parser = Parser(
         prog="jackfield keys",
-        description="Store API keys, in the system keyring if one works, else in a file that only you can read.",
+        description="Store API keys in the system keyring if it works, or otherwise in a file that only you can read.",
     )
     actions = keys_parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
-    setting = actions.add_parser("set", help="store a key, which is read without echo or from standard input")
+    setting = actions.add_parser("set", help="store a key, entered without echo or read from standard input")
     removing = actions.add_parser("remove", help="remove a stored key")
     for action in (setting, removing):
         action.add_argument("name", metavar="NAME", help="a backend or tool (openai), or a variable (OPENAI_API_KEY)")
-    listing = actions.add_parser("list", help="list the names of the stored keys, and where each is")
+    listing = actions.add_parser("list", help="list the names of the stored keys, and where each is stored")
     listing.add_argument("--json", action="store_true", help="print JSON")
     keys_parser.set_defaults(json=False)
     return keys_parser
@@ -57,9 +57,9 @@ def _set(options: argparse.Namespace) -> int:
     if place == "keyring":
         print(f"Stored {variable} in the system keyring.")
     else:
-        print(f"Stored {variable} in {keys_path()}, unencrypted, for your user only: {problem}.")
+        print(f"Stored {variable} unencrypted in {keys_path()}, readable only by you, because {problem}.")
     if os.environ.get(variable):
-        print(f"The environment variable {variable} is set as well, and wins over the stored key.")
+        print(f"The environment variable {variable} is also set, and takes precedence over the stored key.")
     return 0
 
 
@@ -70,7 +70,7 @@ def _remove(options: argparse.Namespace) -> int:
     if not stored.remove(variable):
         hint = suggest(variable, names) if names else ""
         stop = "" if hint.endswith("?") else "."
-        raise ConfigError(f"no key {variable} is stored{hint}{stop} To see all: jackfield keys list")
+        raise ConfigError(f"no key named {variable} is stored{hint}{stop} To list all keys, run: jackfield keys list")
     print(f"Removed {variable}.")
     return 0
 
@@ -83,12 +83,12 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"keys": rows})
     elif rows:
-        remarks = ["the environment variable is set, and wins" if row["overridden"] else "" for row in rows]
+        remarks = ["overridden by the environment variable" if row["overridden"] else "" for row in rows]
         lines = [[str(row["name"]), str(row["place"]), text] for row, text in zip(rows, remarks, strict=True)]
         print_table(["name", "stored in", ""], lines)
     else:
-        print("No keys are stored. To store one: jackfield keys set NAME, as in jackfield keys set openai")
-        print(f"Keys can also be environment variables, or be under [secrets] in {config_path()}.")
+        print("No keys are stored. To store a key, run: jackfield keys set NAME, for example jackfield keys set openai")
+        print(f"Keys can also be set as environment variables, or under [secrets] in {config_path()}.")
     return 0
 
 
@@ -111,13 +111,15 @@ def variable_of(name: str, host: PluginHost) -> str:
     if len(own or variables) == 1 or name.upper() + "_API_KEY" in own:
         return f"{name.upper()}_API_KEY" if f"{name.upper()}_API_KEY" in own else (own or variables)[0]
     if variables:
-        raise ConfigError(f"{name} reads several keys: write one of {', '.join(variables)} instead of {name!r}")
+        raise ConfigError(f"{name} uses more than one key: specify one of {', '.join(variables)} instead")
     if specs:
-        raise ConfigError(f"{name} reads no key; write the variable if it is meant for another: OPENAI_API_KEY")
+        raise ConfigError(
+            f"{name} does not use a key; to store another key, specify its environment variable, such as OPENAI_API_KEY"
+        )
     hint = suggest(name, host.names("llm"))
     raise ConfigError(
         f"no component {name!r} is installed{hint if hint.endswith('?') else f'{hint}.'} "
-        "To store a key anyway, write its variable: jackfield keys set OPENAI_API_KEY"
+        "To store a key anyway, specify its environment variable, as in: jackfield keys set OPENAI_API_KEY"
     )
 
 
@@ -138,8 +140,10 @@ def _read_key(variable: str) -> str:
         key = sys.stdin.read().strip()
     if not key:
         raise ConfigError(
-            f"no key was entered, so nothing is stored. From a script: jackfield keys set {variable} < FILE"
+            f"no key was entered, so nothing was stored. In a script, use: jackfield keys set {variable} < FILE"
         )
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError("the key has several lines or characters that no HTTP header can carry: copy it again")
+        raise ConfigError(
+            "the key contains line breaks or characters that are not allowed in HTTP headers: copy it again"
+        )
     return key

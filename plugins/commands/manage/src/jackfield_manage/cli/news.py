@@ -24,8 +24,8 @@ from jackfield_manage.judging.news import (
     summarise_all,
 )
 
-_ASK_ABOUT_ONE = ("May it load when it is named? [Y]es, [n]o, [d]etails: ", "ynd")
-_ASK_ABOUT_SEVERAL = ("May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: ", "yncd")
+_ASK_ABOUT_ONE = ("Allow it to be loaded by name? [Y]es, [n]o, [d]etails: ", "ynd")
+_ASK_ABOUT_SEVERAL = ("Allow them to be loaded by name? [Y]es, [n]o, [c]hoose, [d]etails: ", "yncd")
 
 
 def main(_arguments: Sequence[str]) -> int:
@@ -63,7 +63,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
         _block(refused)
     if fresh:
         kept = {name: seen[name] for name in seen.keys() - fresh.gone}
-        _keep(memory, kept, fresh.newcomers, asked=can_ask, otherwise="this will be reported again")
+        _keep(memory, kept, fresh.newcomers, asked=can_ask, otherwise="these changes will be reported again")
     return bool(refused)
 
 
@@ -73,7 +73,7 @@ def remember(host: PluginHost, names: Collection[str], memory: Memory | None = N
     seen = memory.seen()
     requested = [newcomer for newcomer in news(host, seen).newcomers if newcomer.distribution in names]
     if requested:
-        _keep(memory, seen, requested, asked=True, otherwise="they will be asked about")
+        _keep(memory, seen, requested, asked=True, otherwise="you will be asked about these plugins")
 
 
 def _keep(
@@ -84,17 +84,17 @@ def _keep(
         changes = {newcomer.distribution: replace(newcomer.seen, asked=asked) for newcomer in newcomers}
         memory.keep({**seen, **changes})
     except OSError as error:
-        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}): {otherwise}")
+        _say(f"jackfield: {memory.path} cannot be written ({error.strerror}), so {otherwise}")
 
 
 def _tell(fresh: News, host: PluginHost) -> None:
     """Print a summary of all newcomers in two lines, and a line for each warning."""
     for name in fresh.gone:
-        _say(f"jackfield: {name} was installed here, but no longer is. To get it back: pip install {name}")
+        _say(f"jackfield: {name} is no longer installed. To reinstall it, run: pip install {name}")
     if not fresh.newcomers:
         return
     parts: list[str] = []
-    for heading, changes in (("new here", ("new", "not asked about")), ("changed", ("changed",))):
+    for heading, changes in (("newly installed", ("new", "not asked about")), ("changed", ("changed",))):
         names = [_name(newcomer) for newcomer in fresh.newcomers if newcomer.change in changes]
         if names:
             count = f" ({len(names)})" if len(names) > 1 else ""
@@ -149,9 +149,9 @@ def _ask(newcomers: Sequence[Newcomer], host: PluginHost, *, ours: bool) -> list
     """
     question, choices = _ASK_ABOUT_SEVERAL if len(newcomers) > 1 else _ASK_ABOUT_ONE
     if ours and len(newcomers) > 1:
-        question = f"{len(newcomers)} new Jackfield packages: load when named? [Y]es, [n]o, [c]hoose, [d]etails: "
+        question = f"{len(newcomers)} new Jackfield packages: allow loading by name? [Y]es, [n]o, [c]hoose, [d]etails: "
     elif ours:
-        question = f"New: {_name(newcomers[0])}. Load when named? [Y]es, [n]o, [d]etails: "
+        question = f"New: {_name(newcomers[0])}. Allow loading by name? [Y]es, [n]o, [d]etails: "
     while (answer := _read_answer(question, choices)) == "d":
         for newcomer in newcomers:
             _say(_name(newcomer))
@@ -163,7 +163,7 @@ def _ask(newcomers: Sequence[Newcomer], host: PluginHost, *, ours: bool) -> list
     for newcomer in newcomers:
         if answer == "c":
             _say(f"{_name(newcomer)}: {summarise(newcomer, host)}")
-            if _read_answer(f"May {newcomer.distribution} load when it is named? [Y/n] ", "yn") == "y":
+            if _read_answer(f"Allow {newcomer.distribution} to be loaded by name? [Y/n] ", "yn") == "y":
                 continue
         refused.append(newcomer.distribution)
     return refused
@@ -184,7 +184,7 @@ def _read_answer(question: str, choices: str) -> str:
 def _block(names: Sequence[str]) -> None:
     path = write_choices(load_choices().blocking(*names))
     _say(f"jackfield: blocked {', '.join(names)} in {path}")
-    _say(f"To change that: jackfield plugins enable {' '.join(names)}")
+    _say(f"To undo this, run: jackfield plugins enable {' '.join(names)}")
 
 
 def _say(text: str) -> None:

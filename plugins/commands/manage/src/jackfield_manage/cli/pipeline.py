@@ -27,14 +27,15 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> Parser:
     """Return the argument parser of `jackfield pipeline`."""
     pipeline_parser = Parser(
-        prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
+        prog="jackfield pipeline",
+        description="Show the processors around an agent's model, and the reasons for their order.",
     )
-    pipeline_parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent as a YAML, TOML or JSON file")
-    pipeline_parser.add_argument("-m", "--model", help="backend:model, instead of an agent")
+    pipeline_parser.add_argument("agent_file", nargs="?", metavar="AGENT", help="an agent file (YAML, TOML or JSON)")
+    pipeline_parser.add_argument("-m", "--model", help="a model (backend:model) instead of an agent")
     pipeline_parser.add_argument(
-        "--trust", action="store_true", help="allow everything that the agent file asks for, this time"
+        "--trust", action="store_true", help="allow everything that the agent file asks for, for this run only"
     )
-    pipeline_parser.add_argument("--json", action="store_true", help="as JSON")
+    pipeline_parser.add_argument("--json", action="store_true", help="print JSON")
     return pipeline_parser
 
 
@@ -65,8 +66,8 @@ def pipeline(options: argparse.Namespace) -> int:
         ]
         for number, entry in enumerate(ordered, start=1)
     ]
-    print_table(["", "processor", "from", "reason for its position"], rows)
-    print(escape_line(f"then {model_name}; tool calls are written in the format {call_format!r}"))
+    print_table(["", "processor", "from", "reason for position"], rows)
+    print(escape_line(f"then {model_name}, with the call format {call_format!r}"))
     for line in inactive:
         print(escape_line(f"left out: {line}"))
     return 0
@@ -74,14 +75,14 @@ def pipeline(options: argparse.Namespace) -> int:
 
 def _load_model(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatModel, dict[str, Any] | None]:
     if options.model and options.agent_file:
-        raise ConfigError(f"an agent and a model: pass {options.agent_file} or -m {options.model}, not both")
+        raise ConfigError(f"pass either {options.agent_file} or -m {options.model}, not both")
     if options.model:
         return get_chat_model(options.model, host=host), None
     if not options.agent_file:
-        raise ConfigError("no agent and no model: pass an agent file, or jackfield pipeline -m backend:model")
+        raise ConfigError("no agent or model is specified: pass an agent file or -m backend:model")
     config = with_consent(lambda: load_agent_config(options.agent_file, trust=options.trust, params=None))
     if config.llm is None:
-        raise ConfigError(f"{options.agent_file} names no model: set llm")
+        raise ConfigError(f"no model is specified in {options.agent_file}: set llm")
     return get_chat_model(config.llm, host=host), config.extra_generate_cfg
 
 

@@ -46,30 +46,30 @@ def parser() -> Parser:
     plugins_parser.set_defaults(handler=list_plugins, action="list", long=False, json=False, kind=None)
     actions = plugins_parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
     listing = actions.add_parser("list", help="list all plugins")
-    listing.add_argument("--long", action="store_true", help="add a description of each")
+    listing.add_argument("--long", action="store_true", help="include descriptions")
     add_list_options(listing)
     listing.set_defaults(handler=list_plugins)
     about = actions.add_parser(
-        "info", help="show everything about one package or component; loads it, in a separate process"
+        "info", help="show all details of a package or component, which is loaded in a separate process"
     )
     about.add_argument("name", help="a package, kind.name, or a component's name")
-    about.add_argument("--json", action="store_true", help="as JSON")
+    about.add_argument("--json", action="store_true", help="print JSON")
     about.set_defaults(handler=info)
     searching = actions.add_parser("search", help="search the known plugins, installed or not")
     searching.add_argument(
-        "words", nargs="*", metavar="WORD", help="words that must all occur; without any, every plugin is shown"
+        "words", nargs="*", metavar="WORD", help="words that must all match; if omitted, all plugins are listed"
     )
-    searching.add_argument("--json", action="store_true", help="as JSON")
+    searching.add_argument("--json", action="store_true", help="print JSON")
     searching.set_defaults(handler=search)
-    health = actions.add_parser("doctor", help="load each plugin in a separate process, and report problems")
-    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="check only these")
+    health = actions.add_parser("doctor", help="load each plugin in a separate process and report problems")
+    health.add_argument("names", nargs="*", metavar="DISTRIBUTION", help="check only these packages")
     health.add_argument(
-        "--deep", action="store_true", help="also import their dependencies, and let them check the machine"
+        "--deep", action="store_true", help="also import dependencies, and run each plugin's own checks of this machine"
     )
     health.add_argument(
-        "--timeout", type=judging.seconds, metavar="S", help="time limit for each package, in seconds (30)"
+        "--timeout", type=judging.seconds, metavar="S", help="time limit for each package, in seconds (default: 30)"
     )
-    health.add_argument("--json", action="store_true", help="as JSON")
+    health.add_argument("--json", action="store_true", help="print JSON")
     health.set_defaults(handler=_doctor)
     for action, help_ in (
         ("enable", "allow plugins to load, and processors and observers to act"),
@@ -117,7 +117,7 @@ def _summary(row: Row, host: PluginHost) -> str:
 
     described = described_in_source(row, host.paths)
     summary = described.values.get("summary") if described else None
-    return summary if isinstance(summary, str) else "(unknown until it is loaded: see plugins info)"
+    return summary if isinstance(summary, str) else "(unknown until loaded; see plugins info)"
 
 
 # --- info ---
@@ -188,7 +188,7 @@ def _distribution_facts(row: Row) -> dict[str, object]:
     from jackfield_manage.judging.conformance import read_conformance
 
     distribution, conformance = read_distribution(row.location), read_conformance(row)
-    facts: dict[str, object] = {"licence": "", "needs": "its METADATA cannot be read"}
+    facts: dict[str, object] = {"licence": "", "needs": "unknown, because METADATA cannot be read"}
     if distribution:
         facts = {"licence": distribution.licence, "needs": list(distribution.requires)}
     return {**facts, "conformance": conformance.sentence() if conformance else "", "location": row.location}
@@ -237,7 +237,7 @@ def search(options: argparse.Namespace) -> int:
     elif rows:
         _print_known(rows)
     else:
-        print(f"No known plugin matches {words!r}. The package index may have others: jackfield-NAME")
+        print(f"No known plugin matches {words!r}. The package index may have others, named jackfield-NAME.")
     return int(not rows)
 
 
@@ -271,9 +271,9 @@ def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
     print_table(["name", "distribution", "", "summary"], [list(row.values()) for row in rows])
     missing = sorted({row["distribution"] for row in rows if not row["state"]})
     if missing:
-        print(f"To install: jackfield plugins install {' '.join(missing)}")
+        print(f"To install, run: jackfield plugins install {' '.join(missing)}")
     if any("third party" in row["state"] for row in rows):
-        print("We have not reviewed the packages of third parties: look at their source before you install one.")
+        print("We have not reviewed third-party packages: check their source code before installing them.")
 
 
 def _matches(words: str, component: str, distribution: str, summary: str) -> bool:

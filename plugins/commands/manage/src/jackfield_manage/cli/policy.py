@@ -25,7 +25,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
             block=tuple(rule for rule in choices.block if rule not in unblocked),
             enabled=tuple(dict.fromkeys((*choices.enabled, *enabled))),
         )
-    print(f"Written: {write_choices(choices)}")
+    print(f"Wrote {write_choices(choices)}")
     fresh = PluginHost(load_settings(), paths=host.paths)
     rows = _report(fresh, names)
     return int(any(fresh.policy.why_not(row) for row in rows))
@@ -41,7 +41,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     # Components that still act, by default or because another file enables them, must be blocked.
     host = PluginHost(load_settings(), paths=host.paths)
     active = [row.address for row in _find_all_rows(host, names) if activation_of(row, host).is_active]
-    print(f"Written: {write_choices(choices.blocking(*active))}")
+    print(f"Wrote {write_choices(choices.blocking(*active))}")
     _report(PluginHost(load_settings(), paths=host.paths), names)
     return 0
 
@@ -60,8 +60,9 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
     """Return choices that no longer enable a name's components, and that block those that would act or load anyway."""
     if any(row.distribution == MANAGER for row in rows):
         raise ConfigError(
-            f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "
-            f'or write it into your config.toml yourself: block = ["{MANAGER}"]'
+            f"{MANAGER} cannot be disabled by a command, because no command could enable it again. To remove it, run: "
+            f"jackfield plugins uninstall {MANAGER}. To block it, add this to your config.toml: "
+            f'block = ["{MANAGER}"]'
         )
     disabled = {name, *(form for row in rows for form in (row.id, full_name(row)))}
     choices = choices.with_changes(enabled=tuple(form for form in choices.enabled if form not in disabled))

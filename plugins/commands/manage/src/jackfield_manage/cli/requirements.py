@@ -28,7 +28,7 @@ def parser() -> Parser:
         prog="jackfield requirements", description="List the packages that an agent needs, for pip install -r."
     )
     requirements_parser.add_argument(
-        "agent_file", metavar="AGENT", help="an agent as a YAML, TOML or JSON file, or a .py file that creates one"
+        "agent_file", metavar="AGENT", help="an agent file (YAML, TOML or JSON), or a .py file that creates an agent"
     )
     requirements_parser.add_argument("--pin", action="store_true", help="pin the installed versions")
     return requirements_parser
@@ -50,7 +50,7 @@ def _read_needs(path: str, host: PluginHost) -> Needs:
         return needs_of(load_agent_config(path, trust=True, params=None), host)  # trusted, because it is only read
     uses = read_python_uses(path)
     for line in uses.unknown:
-        sys.stderr.write(f"jackfield: {escape_line(line)}: this list does not include what it needs\n")
+        sys.stderr.write(f"jackfield: {escape_line(line)}, so the packages it needs are not listed\n")
     return needs_of_python(uses, host)
 
 
@@ -59,10 +59,10 @@ def _pin_problems(needs: Needs) -> Iterator[str]:
     installation = installed()
     for name in needs.used:
         if name not in installation:
-            yield f"{name} is not installed here, so its line has no version"
+            yield f"{name} is not installed here, so it is not pinned"
         elif installation[name].direct:
             origin = "a folder" if installation[name].editable else "a URL or file"
-            yield f"{name} was installed from {origin}: an index may not have its version {installation[name].version}"
+            yield f"{name} was installed from {origin}: its version {installation[name].version} may not be on an index"
 
 
 def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:

@@ -30,22 +30,22 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """Return the argument parser of `jackfield trust`."""
-    trust_parser = Parser(prog="jackfield trust", description="Show the effects of a file, and allow them.")
+    trust_parser = Parser(prog="jackfield trust", description="Show the effects of a file and allow them.")
     trust_parser.add_argument(
         "folder",
         nargs="?",
         default=".",
         metavar="FOLDER|FILE",
-        help="a folder of a project (default: the current one), an agent file, a file of evaluation cases, a list of "
-        "MCP servers, or a saved run",
+        help="a project folder (default: the current one), an agent file, an evaluation cases file, an MCP servers "
+        "file, or a saved run",
     )
     action = trust_parser.add_mutually_exclusive_group()
-    action.add_argument("--yes", action="store_true", help="agree without being asked, for scripts")
+    action.add_argument("--yes", action="store_true", help="agree without a prompt, for use in scripts")
     action.add_argument(
-        "--show", action="store_true", help="only show the effects; exit code 1 if some are not allowed yet"
+        "--show", action="store_true", help="only show the effects; exit code 1 if any are not allowed yet"
     )
     action.add_argument("--revoke", action="store_true", help="withdraw an agreement")
-    action.add_argument("--list", action="store_true", help="list the projects that you have agreed to")
+    action.add_argument("--list", action="store_true", help="list the projects you have agreed to")
     return trust_parser
 
 
@@ -58,12 +58,12 @@ def trust(options: argparse.Namespace) -> int:
         return _trust_file(folder, options)
     folder = folder.parent if folder.is_file() else folder
     if not folder.is_dir():
-        raise ConfigError(f"there is no file or folder {options.folder!r}: name a folder of the project, or a file")
+        raise ConfigError(f"no such file or folder: {options.folder!r}; specify a project folder or a file")
     if options.revoke:
         return _revoke(folder)
     project = load_project(folder)
     if project is None:
-        print("No project file here has settings for Jackfield, so there is nothing to allow.")
+        print("No project file with Jackfield settings was found, so there is nothing to allow.")
         return 0
     _show(project)
     return _settle(project, options)
@@ -79,12 +79,14 @@ def _trust_file(file: Path, options: argparse.Namespace) -> int:
         return 0
     _say_all(f"{file} can have these effects:", request.lines)
     if is_agreed(request):
-        print(f"You have allowed this. To withdraw: jackfield trust {shlex.quote(str(file))} --revoke")
+        print(
+            f"You have allowed this. To withdraw your consent, run: jackfield trust {shlex.quote(str(file))} --revoke"
+        )
         return 0
     if options.show or not (options.yes or _is_agreed()):
         return 1
     record_consent(request)
-    print("This is allowed until the file, or a file that it refers to, changes.")
+    print("This is allowed until this file, or a file that it refers to, changes.")
     return 0
 
 
@@ -99,11 +101,11 @@ def _revoke_file(file: Path) -> int:
 def _settle(project: Project, options: argparse.Namespace) -> int:
     """Print the state of a project's requests, asking if necessary; return 1 if they remain without effect."""
     if not (project.asking or project.foreign):
-        print("It asks for nothing that needs your agreement.")
+        print("Nothing here needs your consent.")
     elif project.answer == "yes":
-        print("You have agreed to this, so it has effect. To withdraw: jackfield trust --revoke")
+        print("You have agreed to this, so it is in effect. To withdraw your consent, run: jackfield trust --revoke")
     elif options.show:
-        print(f"It has no effect{': it has changed since you agreed' if project.answer == 'changed' else ''}.")
+        print(f"Not in effect{': the file has changed since you agreed' if project.answer == 'changed' else ''}.")
         return 1
     else:
         return _ask(project, yes=options.yes)
@@ -113,9 +115,9 @@ def _settle(project: Project, options: argparse.Namespace) -> int:
 def _show(project: Project) -> None:
     _say(f"{project.path} [tool.jackfield]{' belongs to another user' if project.foreign else ''}")
     own = load_settings(with_project=False)
-    note = "" if project.foreign else " (has effect without your agreement)"
-    _say_all(f"It forbids{note}:", describe_restrictions(project))
-    _say_all("It asks for:", describe_request(project, own, names_active_by_default(PluginHost(own))))
+    note = "" if project.foreign else " (in effect without your consent)"
+    _say_all(f"Restrictions{note}:", describe_restrictions(project))
+    _say_all("Requests:", describe_request(project, own, names_active_by_default(PluginHost(own))))
 
 
 def _ask(project: Project, *, yes: bool) -> int:
@@ -123,20 +125,20 @@ def _ask(project: Project, *, yes: bool) -> int:
         return 1
     # Agrees to the content that was shown, even if the file has since changed.
     agree(project, trust_path())
-    print("It has effect until it changes. To withdraw: jackfield trust --revoke")
+    print("In effect until the file changes. To withdraw your consent, run: jackfield trust --revoke")
     return 0
 
 
 def _is_agreed() -> bool:
     """Ask on the terminal, and return True if the user agrees."""
     if not sys.stdin.isatty():
-        sys.stderr.write("jackfield: no terminal to ask at; to agree to the above, pass --yes\n")
+        sys.stderr.write("jackfield: cannot ask for consent without a terminal; to agree to the above, pass --yes\n")
         return False
     sys.stdout.write("Agree to this? [y/N] ")
     sys.stdout.flush()
     is_agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
     if not is_agreed:
-        print("It has no effect.")
+        print("Not in effect.")
     return is_agreed
 
 

@@ -125,16 +125,19 @@ def find_installer(environment: Environment | None = None) -> Installer:
     if _succeeds([env.python, "-P", "-c", "import pip.__main__"]):
         pip = (env.python, "-P", "-m", "pip")  # -P ignores a folder named pip in the working directory
         return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
-    raise ConfigError(f"{env.python} has no pip, and there is no uv on the path: run {env.python} -m ensurepip")
+    raise ConfigError(f"{env.python} has no pip, and no uv was found on the PATH: run {env.python} -m ensurepip")
 
 
 def _check_may_change(env: Environment) -> None:
     """Raise ConfigError if packages must not be installed into the environment."""
     if not env.python:
-        raise ConfigError("this Python does not know the path of its interpreter, so nothing can be installed for it")
+        raise ConfigError(
+            "cannot install anything, because the path to the Python interpreter (sys.executable) is unknown"
+        )
     if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
         raise ConfigError(
-            f"{env.python} belongs to the operating system, which allows no packages in it. Create an environment: "
+            f"{env.python} is managed by the operating system, which does not allow installing packages in it. Create "
+            "a virtual environment: "
             "python3 -m venv .venv && .venv/bin/pip install jackfield, then use .venv/bin/jackfield"
         )
 
@@ -193,7 +196,9 @@ def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove
     """
     command = tool_command(env, add=tuple(add), remove=tuple(remove))
     if command:
-        raise ConfigError(f"this environment belongs to a tool installer, which would undo the change. Run: {command}")
+        raise ConfigError(
+            f"this environment is managed by a tool installer, which would undo the change. Instead, run: {command}"
+        )
 
 
 def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str | None:

@@ -124,15 +124,17 @@ def _lock_plugin(distribution: Distribution, rows: Sequence[Row], notes: list[st
     """Lock a distribution; None if it has no version that could be restored."""
     version = canonical_version(distribution.version)
     if not version:
-        notes.append(f"{distribution.name} is left out: {rows[0].version!r} is not a valid version")
+        notes.append(f"{distribution.name} is omitted: {rows[0].version!r} is not a valid version")
         return None
     content = ""
     if distribution.editable:
-        notes.append(f"{distribution.name} is an editable folder: the lock cannot record its content")
+        notes.append(f"{distribution.name} is an editable installation, so the lock cannot record its content")
     else:
         content = _read_content(distribution.name, rows[0].location, notes)
         if distribution.direct:
-            notes.append(f"{distribution.name} was not installed from an index: restoring the lock needs its files")
+            notes.append(
+                f"{distribution.name} was not installed from an index, so restoring the lock requires its files"
+            )
     ids = tuple(sorted({row.id for row in rows}))
     return LockedPlugin(distribution.name, version, content, ids, distribution.editable)
 

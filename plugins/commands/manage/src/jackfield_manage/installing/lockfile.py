@@ -55,7 +55,7 @@ def write_lock(lock: Lock, path: Path) -> None:
         ConfigError: The file cannot be written, or a rule in the settings is invalid.
     """
     text = as_toml(lock)
-    parse_lock(text, "this installation")
+    parse_lock(text, "the lock for this installation")
     try:
         replace_file(path, text)
         path.chmod(0o644)  # it is meant to be shared
@@ -74,14 +74,14 @@ def read_lock(path: Path) -> Lock:
             raw = file.read(_MAX_LOCK_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror or error}; to create a lock: jackfield plugins freeze"
+            f"{path} cannot be read: {error.strerror or error}; to create a lock file, run: jackfield plugins freeze"
         ) from error
     if len(raw) > _MAX_LOCK_BYTES:
-        raise ConfigError(f"{path} is larger than 4 MiB, so it is not a lock file")
+        raise ConfigError(f"{path} is larger than 4 MiB, which is too large for a lock file")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: {error}") from error
+        raise ConfigError(f"{path} is not valid UTF-8: {error}") from error
     return parse_lock(text, str(path))
 
 
@@ -96,21 +96,22 @@ def parse_lock(text: str, where: str) -> Lock:
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{where} is not TOML: {error}") from error
+        raise ConfigError(f"{where} is not valid TOML: {error}") from error
     _check_format(table, where)
     faults: list[str] = []
     lock = _read_table(table, faults)
     if faults:
-        raise ConfigError(f"{where} cannot be used:\n  " + "\n  ".join(faults))
+        raise ConfigError(f"{where} is invalid:\n  " + "\n  ".join(faults))
     return lock
 
 
 def _check_format(table: Mapping[str, object], where: str) -> None:
     wanted = table.get("format")
     if wanted != _FORMAT or isinstance(wanted, bool):
-        fault = f"has the format {wanted!r}" if "format" in table else "has no 'format'"
+        found = f"found {wanted!r}" if "format" in table else "but 'format' is missing"
         raise ConfigError(
-            f"{where} {fault}, and this core reads {_FORMAT}: pip install --upgrade jackfield, or freeze again"
+            f"{where}: expected lock format {_FORMAT}, {found}: run pip install --upgrade jackfield, or create the "
+            "lock again with jackfield plugins freeze"
         )
 
 
@@ -128,7 +129,7 @@ def _read_table(table: Mapping[str, object], faults: list[str]) -> Lock:
         plugins[plugin.name] = plugin
     requirements = _Reader(read.table("requirements"), "requirements", faults).pins()
     faults += [
-        f"requirements: {name!r} is not a requirement: it has its own entry in the lock"
+        f"requirements: {name!r} must be omitted, because it has its own entry in the lock"
         for name in sorted({CORE, *plugins} & requirements.keys())
     ]
     return Lock(
@@ -146,16 +147,16 @@ def _read_plugin(entry: Mapping[str, object], number: int, faults: list[str]) ->
     read = _Reader(entry, f"plugin {number} ({name!r:.80})" if isinstance(name, str) else f"plugin {number}", faults)
     read.only("name", "version", "content", "editable", "offers")
     plugin = LockedPlugin(
-        name=read.text("name", _NAME.fullmatch, "a normalised package name: a-z, 0-9 and single '-'"),
+        name=read.text("name", _NAME.fullmatch, "a normalised package name (a-z, 0-9 and single '-')"),
         version=read.text("version", _is_version, "a version"),
-        content=read.text("content", _CONTENT.fullmatch, "'sha256:' and 64 hexadecimal digits", needed=False),
+        content=read.text("content", _CONTENT.fullmatch, "'sha256:' followed by 64 hexadecimal digits", needed=False),
         ids=read.names("offers", _OFFER, "kind.name or kind.*"),
         editable=read.switch("editable"),
     )
     if plugin.editable and plugin.content:
-        read.fault("content", "does not apply to an editable plugin: remove one of the two")
+        read.fault("content", "is not allowed for an editable plugin: remove 'content' or 'editable'")
     if plugin.name == CORE:
-        read.fault("name", "is the core, which has its own entry")
+        read.fault("name", "must not be the core, which has its own entry")
     return plugin
 
 
@@ -206,43 +207,43 @@ class _Reader:
         value = self._table.get(key)
         if value is None:
             if needed:
-                self.fault(key, f"is missing: {wanted}")
+                self.fault(key, f"is missing; expected {wanted}")
             return ""
         if not isinstance(value, str) or not fits(value):
-            self.fault(key, f"must be {wanted}, not {value!r:.120}")
+            self.fault(key, f"must be {wanted}, got {value!r:.120}")
             return ""
         return value
 
     def switch(self, key: str) -> bool:
         value = self._table.get(key, False)
         if not isinstance(value, bool):
-            self.fault(key, f"must be true or false, not {value!r:.120}")
+            self.fault(key, f"must be true or false, got {value!r:.120}")
         return value is True
 
     def names(self, key: str, pattern: re.Pattern[str], wanted: str) -> tuple[str, ...]:
         value = self._table.get(key, [])
         if not isinstance(value, list):
-            self.fault(key, f"must be a list, not {value!r:.120}")
+            self.fault(key, f"must be a list, got {value!r:.120}")
             return ()
         names: list[str] = []
         for number, name in enumerate(value, start=1):
             if isinstance(name, str) and pattern.fullmatch(name):
                 names.append(name)
             else:
-                self.fault(key, f"has {name!r:.120} as item {number}, which is not {wanted}")
+                self.fault(key, f"item {number} must be {wanted}, got {name!r:.120}")
         return tuple(names)
 
     def table(self, key: str) -> Mapping[str, object]:
         value = self._table.get(key, {})
         if not isinstance(value, dict):
-            self.fault(key, f"must be a table, not {value!r:.120}")
+            self.fault(key, f"must be a table, got {value!r:.120}")
             return {}
         return value
 
     def tables(self, key: str) -> list[Mapping[str, object]]:
         value = self._table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            self.fault(key, f"must be tables, each under [[{key}]]")
+            self.fault(key, f"must be a list of tables, each starting with [[{key}]]")
             return []
         return list(value)
 
@@ -250,12 +251,12 @@ class _Reader:
         """Return the table as distribution → version."""
         for name in self._table:
             if not _NAME.fullmatch(name):
-                self.fault(name, "is not a normalised package name: a-z, 0-9 and single '-'")
+                self.fault(name, "is not a normalised package name (a-z, 0-9 and single '-')")
         return {name: self.text(name, _is_version, "a version") for name in self._table}
 
     def preferences(self) -> dict[str, str]:
         """Return the table as `kind.name` → distribution."""
         for name in self._table:
             if not _COMPONENT.fullmatch(name):
-                self.fault(name, "is not kind.name")
+                self.fault(name, "must have the form kind.name")
         return {name: self.text(name, _NAME.fullmatch, "a normalised package name") for name in self._table}

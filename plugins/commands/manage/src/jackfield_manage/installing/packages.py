@@ -121,11 +121,11 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
     if not names:
         raise not_installed_error(text, catalog)
     if len(names) > 1:
-        raise PluginError(f"{text!r} is offered by {' and '.join(names)}: name the one you mean")
+        raise PluginError(f"{text!r} is provided by {' and '.join(names)}: specify one of them")
     if names[0] == MANAGER != normalise(text):
         raise PluginError(
-            f"{text!r} is a command of {MANAGER}, without which this installation cannot be managed; "
-            f"if you do mean it: jackfield plugins uninstall {MANAGER}"
+            f"{text!r} is provided by {MANAGER}, which is needed to manage this installation; to remove it anyway, "
+            f"run: jackfield plugins uninstall {MANAGER}"
         )
     return names[0]
 
@@ -165,12 +165,12 @@ def requirement_of(text: str, *, anything: bool = False) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         raise ConfigError(
-            f"{text!r:.200} is not a plugin: write a name (openai), a requirement (jackfield-openai>=0.1), "
-            "or the path of a wheel or folder (./jackfield-mine)"
+            f"{text!r:.200} is not a valid plugin: specify a name (openai), a requirement "
+            "(jackfield-openai>=0.1), or the path to a wheel or folder (./jackfield-mine)"
         ) from error
     if requirement.url and not anything:
         raise ConfigError(
-            f"{text!r:.200} would install any code at that address. If you trust it: "
+            f"{text!r:.200} would install whatever code is at that URL. If you trust the source, run: "
             f"jackfield plugins install --any {shlex.quote(text)}"
         )
     name = requirement.name if requirement.url else _resolve_name(requirement.name, anything=anything)
@@ -188,7 +188,7 @@ def _resolve_path(text: str) -> str:
         raise ConfigError(f"{text!r:.200} is not a valid path: {error}") from error
     if not is_installable:
         fault = "is neither a wheel nor a folder with a pyproject.toml" if exists else "does not exist"
-        raise ConfigError(f"{text!r:.200} {fault}; a plugin's name does not contain '/'")
+        raise ConfigError(f"{text!r:.200} {fault}; plugin names do not contain '/'")
     return str(path)
 
 
@@ -201,7 +201,7 @@ def _resolve_name(name: str, *, anything: bool) -> str:
     if _PREFIX + wanted in candidates:
         return _PREFIX + wanted
     if len(candidates) > 1:
-        raise ConfigError(f"{name!r} is offered by {', '.join(sorted(candidates))}: name the one you mean")
+        raise ConfigError(f"{name!r} is provided by {', '.join(sorted(candidates))}: specify one of them")
     if candidates:
         return min(candidates)
     if not anything and wanted != CORE:
@@ -230,11 +230,12 @@ def _refuse_doubtful(name: str, publishers: Mapping[str, Set[str]]) -> None:
         # A typo would install whatever anyone may have published under that name.
         intended = min(publishers[similar[0]])
         raise ConfigError(
-            f"{name!r} is similar to {similar[0]!r}: run jackfield plugins install {intended}; "
-            f"if you really mean the package {wanted!r}: jackfield plugins install --any {wanted}"
+            f"{name!r} is similar to {similar[0]!r}: run jackfield plugins install {intended}, or, if you "
+            f"really mean the package {wanted!r}, jackfield plugins install --any {wanted}"
         )
     if not wanted.startswith(_PREFIX):
         raise ConfigError(
-            f"no known plugin is called {name!r}, and its name is not a plugin's (jackfield-NAME), so it could be "
-            f"anything. To search: jackfield plugins search. To install it: jackfield plugins install --any {wanted}"
+            f"no known plugin is named {name!r}, and the name does not start with {_PREFIX!r}, so it could be any "
+            "package. To search, run: jackfield plugins search. To install it anyway, run: jackfield plugins install "
+            f"--any {wanted}"
         )

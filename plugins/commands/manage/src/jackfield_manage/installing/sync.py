@@ -109,7 +109,7 @@ class Plan:
             ),
             *(f"install    {name} {version}, a requirement" for name, version in self.missing.items()),
             *(f"remove     {name}" for name in self.remove),
-            *(f"keep       {name}, which the lock does not have (--exact removes it)" for name in self.keep),
+            *(f"keep       {name}, which is not in the lock (--exact removes it)" for name in self.keep),
             *(f"set        {sentence}" for sentence in self.settings),
             *(f"by hand    {sentence}" for sentence in self.by_hand.values()),
         ]
@@ -120,7 +120,7 @@ class Plan:
             *(f"{name} {version} is not installed" for name, version in self.install.items()),
             *(f"{name} {version} is not installed" for name, version in self.missing.items()),
             *(f"{name} is {here}, but the lock has {locked}" for name, (here, locked) in self.change.items()),
-            *(f"{name} is installed, but is not in the lock" for name in self.remove),
+            *(f"{name} is installed but not in the lock" for name in self.remove),
             *self.settings,
             *self.by_hand.values(),
         ]
@@ -249,14 +249,14 @@ def _describe_editable(wanted: LockedPlugin, here: InstalledPlugin | None) -> st
     elif wanted.editable:
         state = f"is {here.version}{' (editable)' if here.editable else ''}"
     else:
-        uninstall = "" if wanted.name == CORE else f", or: jackfield plugins uninstall {wanted.name}, and sync again"
+        uninstall = "" if wanted.name == CORE else f", or run jackfield plugins uninstall {wanted.name} and sync again"
         return (
-            f"{wanted.name} is an editable folder here, and the lock has the release {wanted.version}: "
-            f"check out that version in the folder{uninstall}"
+            f"{wanted.name} is an editable installation here, but the lock has the release {wanted.version}: "
+            f"check out that version in its folder{uninstall}"
         )
     return (
-        f"{wanted.name} {state}, and the lock has an editable folder of {wanted.version}: "
-        "install it from your folder with pip install -e"
+        f"{wanted.name} {state}, but the lock has an editable installation of {wanted.version}: "
+        "install your own copy with pip install -e FOLDER"
     )
 
 
@@ -268,7 +268,7 @@ def _compare_rules(wanted: Policy, here: Policy, origins: Mapping[str, str]) -> 
             keys = {rule.name, *(f"{rule.name}:{name}" for name in extra)}
             files = sorted({origins[key] for key in keys & origins.keys()})
             origin = f" (from {', '.join(files)})" if files else ""
-            yield f"{rule.name} is {_format_rule(current)}{origin}, and the lock has {_format_rule(locked)}"
+            yield f"{rule.name} is {_format_rule(current)}{origin}, but the lock has {_format_rule(locked)}"
 
 
 def _format_rule(value: object) -> str:
@@ -310,7 +310,7 @@ def carry_out(
             code = run(command)
             if code:
                 raise ConfigError(
-                    f"{installer.name} exited with code {code}, so the lock is not restored; see its output"
+                    f"{installer.name} exited with code {code}, so the lock was not restored; see its output"
                 )
     finally:
         constraints.unlink(missing_ok=True)
@@ -358,10 +358,11 @@ def _describe_content(wanted: LockedPlugin, here: InstalledPlugin) -> str:
     plugin = f"{wanted.name} {wanted.version}"
     if here.edited and here.content == wanted.content:
         return f"{plugin} was edited after it was installed: {', '.join(here.edited[:5])}"
-    content = f"has the content {here.content}" if here.content else "has no RECORD, so its content is unknown"
+    if not here.content:
+        return f"{plugin} has no RECORD, so its content cannot be compared with that in the lock, {wanted.content}"
     return (
-        f"{plugin} {content}, and the lock has {wanted.content}: "
-        "the package now offered under this version is not the one that was frozen"
+        f"{plugin} has the content {here.content}, but the lock has {wanted.content}: "
+        "the package now published under this version is not the one that was locked"
     )
 
 
@@ -370,4 +371,7 @@ def _check_python(lock: Lock) -> None:
 
     here = platform.python_version()
     if not SpecifierSet(lock.requires_python).contains(here, prereleases=True):
-        raise ConfigError(f"the lock is for Python {lock.requires_python}, and this is {here}: use another environment")
+        raise ConfigError(
+            f"the lock requires Python {lock.requires_python}, but this is {here}: use an environment with a matching "
+            "version"
+        )

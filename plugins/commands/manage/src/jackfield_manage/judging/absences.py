@@ -53,7 +53,9 @@ def _misspelt_groups_in(text: str, location: str) -> Iterator[Problem]:
         similarity = difflib.SequenceMatcher(None, group.lower(), _GROUP).ratio()
         if group.startswith("jackfield") or similarity > _MIN_SIMILARITY:
             listed = ", ".join(repr(entry) for entry in entries[:8])
-            problem = f"has {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
+            problem = (
+                f"declares {listed} in the group {group!r:.80}, which is never read: did its authors mean {_GROUP!r}?"
+            )
             yield Problem(distribution, problem, location, is_authors_fault=True)
 
 

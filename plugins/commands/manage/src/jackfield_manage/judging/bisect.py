@@ -50,14 +50,14 @@ class Result:
         match self.outcome:
             case "culprit":
                 name = self.culprits[0]
-                return f"{name} makes it fail{runs}. To disable it: jackfield plugins disable {name}"
+                return f"{name} causes the failure{runs}. To disable it, run: jackfield plugins disable {name}"
             case "together":
                 listed = ", ".join(self.culprits)
-                return f"it fails only with all of these together: {listed}{runs}. Disabling one of them is enough"
+                return f"the failure occurs only with all of these together: {listed}{runs}. Disabling one is enough"
             case "without any":
-                return f"it also fails without any plugins{runs}: plugins are not the cause"
+                return f"the failure also occurs without any plugins{runs}, so plugins are not the cause"
             case "never":
-                return f"it does not fail with all plugins{runs}, so there is nothing to find"
+                return f"the failure does not occur with all plugins{runs}, so there is nothing to find"
 
 
 def bisect(plugins: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> Result:
@@ -183,7 +183,7 @@ def ask_if_fails(
             if answer in ("b", "bad"):
                 return True
             if answer in ("q", "quit"):
-                raise ConfigError("stopped before anything was found")
+                raise ConfigError("stopped before the cause was found")
 
     return fails
 

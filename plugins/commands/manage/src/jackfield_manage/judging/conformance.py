@@ -42,8 +42,8 @@ class Conformance:
     def sentence(self) -> str:
         """Summarise the results in one line."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no tests"
-        stale = f", for version {self.version}, not this one" if self.is_stale else ""
-        by = f"by its authors, with jackfield-testkit {self.kit} and jackfield {self.core}"
+        stale = f", for version {self.version} instead of this one" if self.is_stale else ""
+        by = f"run by its authors with jackfield-testkit {self.kit} and jackfield {self.core}"
         return f"{self.outcome} ({counts}), {by}{stale}"
 
 

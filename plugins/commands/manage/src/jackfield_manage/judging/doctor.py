@@ -51,7 +51,7 @@ def examine(
     if not only or CORE in only:
         yield from _core_findings(neighbours.installation)
     gone = [
-        Finding(name, "", (), "vanished", None, "was installed here, but no longer is", f"pip install {name}")
+        Finding(name, "", (), "vanished", None, "is no longer installed", f"pip install {name}")
         for name in sorted(set(remembered) - rows.keys())
     ]
     for finding in (*_metadata_findings(host), *gone):
@@ -117,7 +117,7 @@ def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding
     for name in sorted(installation.keys() - {CORE}):
         foreign = files_below(installation[name].location, f"{CORE}/")
         if foreign:
-            changes.append(f"{name} has put {shorten(foreign)} into the core's package")
+            changes.append(f"{name} installed {shorten(foreign)} into the core's package")
     if files.changed:
         changes.append(f"the core was changed after it was installed: {shorten(files.changed)}")
     if changes:
@@ -134,16 +134,16 @@ def _metadata_findings(host: PluginHost) -> Iterator[Finding]:
 
 def _fix_metadata(problem: Problem) -> str:
     if problem.is_authors_fault:
-        return f"tell the authors of {problem.distribution}"
-    return f"pip install --force-reinstall {problem.distribution}, or look at {problem.location}"
+        return f"report this to the authors of {problem.distribution}"
+    return f"pip install --force-reinstall {problem.distribution}, or check {problem.location}"
 
 
 def _fix_duplicate(problem: Problem) -> str:
     """Return which of two metadata directories with the same name to remove."""
     if Path(problem.used).parent != Path(problem.location).parent:
-        return f"remove {problem.location} and its package: the one in {Path(problem.used).parent} hides it"
+        return f"remove {problem.location} and its package: the one in {Path(problem.used).parent} takes precedence"
     stale = [location for location in (problem.used, problem.location) if any(compare_files(location))]
     if len(stale) == 1:
-        return f"remove {stale[0]}: the files next to it belong to the other one"
+        return f"remove {stale[0]}: the files next to it belong to the other installation"
     name = problem.distribution
-    return f"run pip uninstall {name} until it is gone, then: pip install {name}"
+    return f"run pip uninstall {name} until it is gone, then run: pip install {name}"

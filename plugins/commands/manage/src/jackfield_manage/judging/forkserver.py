@@ -130,7 +130,7 @@ class _Forks:
                 continue
             _end(fork.pid, is_gone=bool(pid))
             self._running.remove(fork)
-            result = failed(f"loading it did not finish within {self._task.timeout_s:g} s")
+            result = failed(f"loading timed out after {self._task.timeout_s:g} s")
             with fork.out, fork.printed:
                 if pid:
                     result = read_result(os.waitstatus_to_exitcode(status), fork.out, fork.printed)

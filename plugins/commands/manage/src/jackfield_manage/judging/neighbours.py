@@ -66,8 +66,8 @@ class Neighbours:
         if len(rivals) > 1 and row.id not in self.prefer:
             yield Verdict(
                 "ambiguous",
-                f"{row.id} is offered by {', '.join(rivals)}",
-                f"write the address, or prefer one in your config.toml: [prefer] {self._proposals(row)}",
+                f"{row.id} is provided by {', '.join(rivals)}",
+                f"use the full address, or set a preference in your config.toml: [prefer] {self._proposals(row)}",
             )
         owners = self.owners[package_of(row)] - {row.distribution}
         if owners:
@@ -76,8 +76,8 @@ class Neighbours:
         similar = self._similar_addresses(row)
         # Reported once per pair, for the one that sorts later.
         if similar and row.address > min(similar):
-            why = f"its name is one letter away from {', '.join(similar)}"
-            yield Verdict("ok", why, "make sure that you mean this one")
+            why = f"the name of {row.id} differs by one letter from {', '.join(similar)}"
+            yield Verdict("ok", why, "make sure this is the one you want")
 
     def _proposals(self, row: Row) -> str:
         """Return the setting that prefers our own component, if proven, or else one setting for each candidate."""

@@ -27,20 +27,20 @@ from jackfield_manage.record import content_hash
 
 SEEN_FILE = "seen.json"
 _ACCESS = {
-    "llm": "receives conversations, if it is the model",
-    "tool": "runs when a model calls it, in an agent that has it",
-    "searcher": "reads documents, when it searches them",
-    "parser": "reads documents of its kind",
-    "processor": "sees all questions and answers, once it is enabled",
-    "observer": "sees every event of every run, once it is enabled",
-    "call_format": "sees tools and answers, if it is the call format",
-    "agent": "runs conversations, if it is named",
-    "sandbox": "runs the code of models, if it is the sandbox",
-    "command": "runs when its name is typed",
-    "tokenizer": "reads conversations, if it counts their tokens",
-    "embedder": "reads documents and questions, if a searcher uses it",
-    "server": "receives conversations and shows runs to clients, when it serves agents",
-    "store": "keeps the records of runs, if it is the store",
+    "llm": "receives conversations when used as the model",
+    "tool": "runs when called by the model of an agent that has this tool",
+    "searcher": "reads the documents that it searches",
+    "parser": "reads documents of its type",
+    "processor": "sees all questions and answers, once enabled",
+    "observer": "sees every event of every run, once enabled",
+    "call_format": "sees tools and answers when used as the call format",
+    "agent": "runs conversations when selected by name",
+    "sandbox": "runs code from models when used as the sandbox",
+    "command": "runs when called by name",
+    "tokenizer": "reads conversations to count their tokens",
+    "embedder": "reads documents and questions when used by a searcher",
+    "server": "receives conversations and shows runs to clients when serving agents",
+    "store": "stores the records of runs when used as the store",
 }
 _DESCRIBED_FIELDS = frozenset(("effects", "network", "secrets", "**"))
 _UNREADABLE = Described("", {}, ("**",))
@@ -242,7 +242,7 @@ def _effects(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -
         more = f" and {len(secrets) - most_secrets} more" if len(secrets) > most_secrets else ""
         phrases.append(f"reads {', '.join(secrets[:most_secrets])}{more}")
     if any(_DESCRIBED_FIELDS.intersection(descriptor.unknown) for descriptor in described):
-        phrases.append("its other effects are unknown until it is loaded")
+        phrases.append("other effects are unknown until loaded")
     return phrases
 
 

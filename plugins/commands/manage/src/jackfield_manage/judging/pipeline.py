@@ -41,7 +41,7 @@ def explain_order(processors: Iterable[Processor], order: Sequence[str] = ()) ->
         else:
             reasons = [f"phase {processor.phase}", *constraints[processor.name].values()]
             if previous and (previous.phase, depths[previous.name]) == (processor.phase, depths[processor.name]):
-                reasons.append(f"beside {previous.name}: by name")
+                reasons.append(f"tied with {previous.name}, ordered by name")
         explained.append(OrderedProcessor(processor, tuple(reasons)))
         previous = processor
     return explained
@@ -54,7 +54,7 @@ def _constraints(chain: Sequence[Processor], listed: frozenset[str]) -> defaultd
     for processor in chain:
         for inner, outer, rule in _declared_pairs(processor):
             if phases.get(inner) == phases.get(outer) and not {inner, outer} <= listed:
-                constraints[inner][outer] = f"inside {outer} ({processor.name} says {rule})"
+                constraints[inner][outer] = f"inside {outer} ({processor.name} declares {rule})"
     return constraints
 
 

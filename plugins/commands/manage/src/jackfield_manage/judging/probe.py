@@ -115,7 +115,7 @@ def load_and_check(host: PluginHost, distribution: str) -> dict[str, object]:
             raise
         except BaseException as error:  # noqa: BLE001 - reported in the result
             result["errors"].append(
-                f"{row.distribution}: its check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
+                f"{row.distribution}: the check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
             )
     for package in {row.module.partition(".")[0]: None for row in rows}:
         for misfit in misfits_of_package(package):
@@ -218,7 +218,7 @@ def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any
 def _fault_of_class(kind: str, target: object) -> str:
     """Return why a component's target cannot be of its kind, to append to the target; '' if it can."""
     if not callable(target):
-        return f"has the type {type(target).__name__}, but must be a class"
+        return f"must be a class, got {type(target).__name__}"
     if not isinstance(target, type) or kind not in BASES:
         return ""  # the result of a factory function is unknown until it is called
     module, _, name = BASES[kind].partition(":")

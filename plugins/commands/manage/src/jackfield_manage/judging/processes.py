@@ -97,7 +97,7 @@ def probe_in_interpreter(
         try:
             process.communicate(pickle.dumps(_silence(host)), timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            return failed(f"loading it did not finish within {timeout_s:g} s")
+            return failed(f"loading timed out after {timeout_s:g} s")
         finally:
             _kill_session(process)
         return read_result(process.returncode, out, printed)

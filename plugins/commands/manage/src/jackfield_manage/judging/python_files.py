@@ -59,7 +59,7 @@ def read_python_uses(path: str | Path) -> PythonUses:
             try:
                 values[name] = _value_of(name, argument, constants)
             except UnknownValueError:
-                unknown.append(f"{file}:{node.lineno}: {name} is computed")
+                unknown.append(f"{file}:{node.lineno}: {name} is computed at run time")
         if values:
             parts.append(values)
     return PythonUses(tuple(parts), tuple(sorted(_plugin_packages(tree))), tuple(unknown))

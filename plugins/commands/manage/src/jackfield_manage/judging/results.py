@@ -49,6 +49,6 @@ def read_result(code: int, out: IO[bytes], printed: IO[bytes]) -> dict[str, obje
     except ValueError:
         printed.seek(0)
         last_line = printed.read().decode(errors="replace").strip().rpartition("\n")[2][:300]
-        cause = f"by signal {-code}" if code < 0 else f"with code {code}"
-        return failed(f"loading it ended the process {cause}" + (f": {last_line}" if last_line else ""))
+        cause = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+        return failed(f"the process {cause} while loading the plugin" + (f": {last_line}" if last_line else ""))
     return result

@@ -105,9 +105,9 @@ def _describe_enabled(name: str, own: Settings, by_default: Collection[str]) -> 
         already = ", as it already does by default"
     kind, _, address = name.partition(".")
     if address.endswith("/*"):
-        return f"enabled: {address[:-2]} is used here for each {kind} that no other package offers{already}"
+        return f"enabled: {address[:-2]} is used here for each {kind} that no other package provides{already}"
     if kind in CONSIDERED_KINDS:
-        return f"enabled: {name} may be picked here without being named{already}"
+        return f"enabled: {name} may be selected here without being named{already}"
     return f"enabled: {name} acts in every run here{already}: it {_EFFECT[kind]}"
 
 

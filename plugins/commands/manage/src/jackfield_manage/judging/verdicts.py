@@ -48,12 +48,12 @@ def judge_blocked(row: Row, host: PluginHost) -> Verdict:
     """Judge a distribution whose components are all blocked from loading."""
     reason = host.policy.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
-        return Verdict("broken", reason, f"repair {row.location}, or correct `local`")
+        return Verdict("broken", reason, f"fix {row.location}, or correct `local`")
     if "did its authors mean" in reason:
-        return Verdict("incompatible", reason, f"tell the authors of {row.distribution}")
+        return Verdict("incompatible", reason, f"report this to the authors of {row.distribution}")
     if is_incompatible(row):
         return Verdict("incompatible", reason, f"pip install --upgrade jackfield {row.distribution}")
-    return Verdict("blocked", reason, f"change it there, or: jackfield plugins enable {row.distribution}")
+    return Verdict("blocked", reason, f"change the rule there, or run: jackfield plugins enable {row.distribution}")
 
 
 def is_slow(result: Mapping[str, Any]) -> bool:
@@ -81,7 +81,7 @@ def judge(
 
 def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Verdict]:
     """Judge by errors, descriptors, side effects and loading times."""
-    report = f"tell the authors of {rows[0].distribution}"
+    report = f"report this to the authors of {rows[0].distribution}"
     for why, command in result["misfits"]:
         yield Verdict("broken", why, command)
     if result["errors"] and not result["misfits"]:
@@ -91,7 +91,7 @@ def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: N
             yield _judge_unknown_fields(component, sorted(spec["extra"]), report)
     undeclared = sorted(set(result["offered"]) - {row.id for row in rows})
     if undeclared:
-        why = f"it offers {', '.join(undeclared)} without an entry point, so it cannot be found"
+        why = f"it declares no entry point for {', '.join(undeclared)}, which therefore cannot be found"
         yield Verdict("undeclared", why, report)
     yield from _judge_times(rows, result, report)
     if result["effects"]:
@@ -100,7 +100,7 @@ def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: N
 
 
 def _judge_unknown_fields(component: str, names: Sequence[str], report: str) -> Verdict:
-    why = f"{component} sets {', '.join(names)}, which this version of jackfield does not know and ignores"
+    why = f"{component} sets {', '.join(names)}, which this version of jackfield does not support and ignores"
     known = [field.name for field in fields(hook.KINDS[component.partition(".")[0]].spec_class)]
     suggestions = {repr(close) for name in names for close in close_names(name, known)[:1]}
     if suggestions:
@@ -112,23 +112,23 @@ def _judge_times(rows: Sequence[Row], result: Mapping[str, Any], report: str) ->
     light = {*sys.stdlib_module_names, "jackfield", "pluggy", *(package_of(row) for row in rows)}
     heavy = sorted({module.partition(".")[0] for module in result["imported"]} - light)
     if heavy:
-        why = f"describing it imports {', '.join(heavy[:5])}"
+        why = f"its light module imports {', '.join(heavy[:5])}"
         yield Verdict("slow", why, f"{report}: a light module imports none of these")
     elif (result["ms"] or 0) > SLOW_MS:
-        yield Verdict("slow", "describing it takes long", f"{report}: a light module should take 5 ms")
+        yield Verdict("slow", "its light module takes too long to load", f"{report}: a light module should take 5 ms")
     if result["waited_ms"] > WAITED_MS:
-        why = f"describing it spends {result['waited_ms'] / 1000:.1f} s waiting"
+        why = f"its light module spends {result['waited_ms'] / 1000:.1f} s waiting"
         yield Verdict("slow", why, f"{report}: a light module should never wait")
 
 
 def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
     """Judge by what is missing from the machine or the environment."""
     for problem in result["checks"]:
-        yield Verdict("broken", problem, "repair it, and run this again")
+        yield Verdict("broken", problem, "fix this, then run the check again")
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
     if unset:
         step = (
-            "set the key of each service that you use"
+            "set the key for each service that you use"
             if len(result["secrets"]) > 1
             else f"set {unset[0]} to use it, unless your server or model needs no key"
         )
@@ -141,7 +141,7 @@ def _judge_installation(row: Row, neighbours: Neighbours) -> Iterator[Verdict]:
         return
     distribution = neighbours.installation.get(row.distribution)
     if distribution is None:
-        fix = f"remove {row.location}, then: pip install {row.distribution}"
+        fix = f"remove {row.location}, then run: pip install {row.distribution}"
         yield Verdict("ok", "its METADATA cannot be read, so its requirements are unknown", fix)
         return
     yield from _judge_requirements(distribution, neighbours)
@@ -160,11 +160,11 @@ def _judge_requirements(distribution: Distribution, neighbours: Neighbours) -> I
         required = normalise(requirement.name)
         present = neighbours.installation.get(required)
         if present is None:
-            why = f"it needs {requirement.name}, which is not installed"
+            why = f"it requires {requirement.name}, which is not installed"
             yield Verdict("broken", why, f"pip install --upgrade {name}")
         elif not requirement.specifier.contains(present.version, prereleases=True):
             needed = f"{requirement.name}{requirement.specifier}"
-            why = f"it needs {needed}, and {present.version} is installed"
+            why = f"it requires {needed}, but {present.version} is installed"
             others = neighbours.contradicting(name, required, requirement.specifier)
             if others:
                 yield _judge_contradiction(name, requirement.name, why, others)
@@ -174,13 +174,13 @@ def _judge_requirements(distribution: Distribution, neighbours: Neighbours) -> I
 
 def _judge_contradiction(name: str, required: str, why: str, others: Sequence[tuple[str, str]]) -> Verdict:
     """Judge a requirement for which no single version satisfies every distribution."""
-    other_needs = " and ".join(f"{other} needs {required}{specifier}" for other, specifier in others)
+    other_needs = " and ".join(f"{other} requires {required}{specifier}" for other, specifier in others)
     everyone = " ".join([name, *(other for other, _ in others)])
     fix = (
-        f"pip install --upgrade {everyone}; if no versions of them agree, "
-        f"only one of them can be in this environment: pip uninstall {name}"
+        f"pip install --upgrade {everyone}; if none of their versions are "
+        f"compatible, only one of them can be installed in this environment: pip uninstall {name}"
     )
-    return Verdict("broken", f"{why}, while {other_needs}: no version of it fits both", fix)
+    return Verdict("broken", f"{why}, while {other_needs}: no version satisfies both", fix)
 
 
 def _judge_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
@@ -190,14 +190,14 @@ def _judge_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
         if remark == unproven:
             yield Verdict("unproven", f"{row.id} {remark}", f"pip install --force-reinstall {row.distribution}")
         else:
-            yield Verdict("ok", f"{row.id} {remark}", "make sure that you mean this one")
+            yield Verdict("ok", f"{row.id} {remark}", "make sure this is the one you want")
 
 
 def _fix_loading(rows: Sequence[Row], missing: Sequence[str], neighbours: Neighbours) -> str:
     """Return the command to type if a plugin cannot be loaded. `missing` are the modules that could not be imported."""
     row = rows[0]
     if not row.is_installed:
-        return f"repair {row.location}"
+        return f"fix {row.location}"
     distribution = neighbours.installation.get(row.distribution)
     package = missing[0].partition(".")[0] if missing else ""
     if package in {package_of(row) for row in rows}:
@@ -211,10 +211,10 @@ def _fix_missing_module(row: Row, module: str, distribution: Distribution | None
     """Return the command to type if a plugin's own module is missing."""
     files = compare_files(row.location)
     if distribution is None or files.fault:
-        return f"it was only partly uninstalled: remove {row.location}, then: pip install {row.distribution}"
+        return f"it was only partly uninstalled: remove {row.location}, then run: pip install {row.distribution}"
     if files.missing:
         return f"pip install --force-reinstall {row.distribution}"
-    return f"tell the authors of {row.distribution}: its entry points name {module}, which it does not contain"
+    return f"report to the authors of {row.distribution} that its entry points refer to {module}, which is missing"
 
 
 def _fix_undeclared_import(distribution: Distribution, package: str) -> str:
@@ -223,6 +223,6 @@ def _fix_undeclared_import(distribution: Distribution, package: str) -> str:
         if normalise(package) in {normalise(wanted.name) for wanted in requirements_of(distribution, extra)}:
             return f"pip install '{distribution.name}[{extra}]'"
     return (
-        f"tell the authors of {distribution.name} that it imports {package!r} and does not require it; "
+        f"report to the authors of {distribution.name} that it imports {package!r} but does not require it; "
         f"until then, install the package that contains it (perhaps: pip install {package.replace('_', '-')})"
     )

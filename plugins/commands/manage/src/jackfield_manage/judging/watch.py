@@ -104,7 +104,7 @@ class Watch:
         def register_and_record(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
             # Only calls from the plugin's own modules count; those of the standard library are legitimate.
             if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in own:
-                changed.append("it registers with atexit")
+                changed.append("it registers an atexit handler")
             return register(function, *arguments, **keywords)
 
         return register_and_record
@@ -157,8 +157,8 @@ def _state() -> dict[str, object]:
         "sys.path_hooks": list(sys.path_hooks),
         "sys.excepthook": sys.excepthook,
         "threading.excepthook": threading.excepthook,
-        "the streams of sys": (sys.stdin, sys.stdout, sys.stderr),
-        "the filters of warnings": list(warnings.filters),
+        "the streams in sys": (sys.stdin, sys.stdout, sys.stderr),
+        "the warning filters": list(warnings.filters),
         "the root logger": (list(logging.root.handlers), logging.root.level) if logging else ([], 30),
         "the working directory": os.getcwd(),  # noqa: PTH109 - compared as text
         "the recursion limit": sys.getrecursionlimit(),

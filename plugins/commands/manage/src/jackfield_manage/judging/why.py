@@ -88,7 +88,7 @@ class Explanation:
     def lines(self) -> list[str]:
         """Return the explanation as sentences."""
         installed_by = f" by {self.installer}" if self.installer else ""
-        editable = ", as an editable folder" if self.editable else ""
+        editable = " in editable mode" if self.editable else ""
         lines = [
             f"{self.distribution} {self.version} is installed{installed_by}{editable}: {self.location}",
             f"{self._request()}; {self._requirers()}.",
@@ -105,7 +105,7 @@ class Explanation:
 
     def _request(self) -> str:
         if self.requested is None:
-            return "The installer does not record if it was requested by name"
+            return "The installer does not record whether it was requested by name"
         return f"It was {'' if self.requested else 'not '}requested by name"
 
     def _requirers(self) -> str:
@@ -192,22 +192,22 @@ def _explain_choice(row: Row, settings: Settings, others: Collection[str]) -> st
     if preferred == row.distribution:
         return f"{row.name!r} means this one ({origin} prefers it)"
     if preferred in others:
-        return f"{row.name!r} means the one from {preferred} ({origin} prefers it); write {row.address!r} for this one"
+        return f"{row.name!r} means the one from {preferred} ({origin} prefers it); use {row.address!r} for this one"
     return (
-        f"{row.name!r} is ambiguous: write {row.address!r}, "
-        f'or prefer one in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
+        f"{row.name!r} is ambiguous: use {row.address!r}, "
+        f'or set a preference in your config.toml: [prefer] "{row.id}" = "{row.distribution}"'
     )
 
 
 def _explain_absence(name: str, settings: Settings, catalog: Catalog) -> str:
-    message = f"nothing called {name!r:.200} is installed"
+    message = f"nothing named {name!r:.200} is installed"
     for key, origin in settings.origins.items():
         rule, _, target = key.partition(":")
         if target in (name, normalise(name)):
-            message += f"; {rule} in {origin} names it"
+            message += f"; {rule} in {origin} refers to it"
     publishers = sorted(_known_publishers(name))
     if publishers:
-        return f"{message}. Install it: jackfield plugins install {publishers[0]}"
+        return f"{message}. To install it, run: jackfield plugins install {publishers[0]}"
     names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
     return message + suggest(name, sorted(names))
 
