@@ -95,7 +95,7 @@ def test_a_folder_with_blanks_is_told_as_a_shell_takes_it(typed: Typed) -> None:
 
 
 def test_inside_of_the_repository_it_goes_to_its_kind(typed: Typed, tmp_path: Path) -> None:
-    assert "no folder 'plugins'" in typed("call_format", "tide", "--in-repo").err
+    assert "no 'plugins' folder" in typed("call_format", "tide", "--in-repo").err
     (tmp_path / "plugins").mkdir()
     assert "make known" in typed("call_format", "tide", "--in-repo").out
     assert (tmp_path / "plugins/call-formats/tide/pyproject.toml").is_file()
@@ -108,15 +108,15 @@ def test_inside_of_the_repository_it_goes_to_its_kind(typed: Typed, tmp_path: Pa
         (["tool"], 1, "NAME is missing"),
         (["tool", "a/b"], 1, "name: Use lower-case letters"),
         (["tool", "\x1b[31m"], 1, "name: Use lower-case letters"),
-        (["\x1b[31m", "tide"], 1, "kind: It must be one of"),
+        (["\x1b[31m", "tide"], 1, "kind: Must be one of"),
         (["tool", "tide", "--\x1b[31m"], 2, "unrecognized arguments"),
-        (["tool", "tide", "--dir", "\x1b[31m"], 1, "cannot be shown"),
-        (["tool", "tide", "--dir", os.fsdecode(b"\xff")], 1, "cannot be shown"),
-        (["tool", "tide", "--author", os.fsdecode(b"\xff")], 1, "author: Write a name"),
+        (["tool", "tide", "--dir", "\x1b[31m"], 1, "contains unprintable characters"),
+        (["tool", "tide", "--dir", os.fsdecode(b"\xff")], 1, "contains unprintable characters"),
+        (["tool", "tide", "--author", os.fsdecode(b"\xff")], 1, "author: Use a name"),
         (["tool", "tide", "--dir", "there"], 1, "not empty"),
         (["tool", "tide", "--dir", "x" * 300], 1, "cannot be created"),
-        (["tool", "openai"], 1, "jackfield-openai is a package of Jackfield"),
-        (["command", "documents"], 1, "jackfield-documents is a package of Jackfield"),
+        (["tool", "openai"], 1, "jackfield-openai is a Jackfield package"),
+        (["command", "documents"], 1, "jackfield-documents is a Jackfield package"),
         (["tool", "tide", "--no-http"], 1, "http is not an option"),
         (["tool", "tide", "--auth", "A"], 2, "unrecognized arguments"),
     ],
@@ -146,7 +146,7 @@ def test_only_who_leaves_out_the_name_is_asked(
     monkeypatch.setattr(sys, "stdin", Tty())  # where the input is at its end
     assert jackfield(["new", "tool", "tide"]) == 0
     assert jackfield(["new", "tool"]) == 1
-    assert "name: no answer, so nothing was created" in capsys.readouterr().err
+    assert "name: no answer was given, so nothing was created" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["jackfield-tide"]
 
 
@@ -185,7 +185,7 @@ def test_at_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
     os.close(theirs)
     terminal = Terminal(ours)
     try:
-        terminal.answer("Load when named? [Y]es, [n]o, [d]etails: ", "y")
+        terminal.answer("Allow loading by name? [Y]es, [n]o, [d]etails: ", "y")
         terminal.answer("jackfield-NAME. ", "A/B")
         terminal.answer("jackfield-NAME. ", "acme")
         terminal.answer("[A plugin for Jackfield.] ", "")

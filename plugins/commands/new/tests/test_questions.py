@@ -75,14 +75,17 @@ def test_a_name_is_either_refused_or_is_one_plain_part_of_a_path(questions: list
     ("given_answers", "text"),
     [
         ({"kind": "tool"}, r"^NAME is missing\. Use lower case"),
-        ({"kind": "teleporter", "name": "x"}, "^kind: It must be one of: tool, llm"),
+        ({"kind": "teleporter", "name": "x"}, "^kind: Must be one of: tool, llm"),
         ({"kind": "tool", "name": "x", "http": False}, "^http is not an option for the kind 'tool'"),
-        ({"kind": "command", "name": "run"}, "^name: This is a command of Jackfield"),
-        ({"kind": "tool", "name": "x", "author": 'A "B"'}, "^author: Write a name"),
-        ({"kind": "tool", "name": "x", "author": "\x1b]0;pwned\x07"}, "^author: Write a name"),
-        ({"kind": "tool", "name": "x", "description": "It has \udcff bytes."}, "^description: Write it without"),
-        ({"kind": "tool", "name": "x", "description": "It has\u2028lines."}, "^description: Write it without"),
-        ({"kind": "tool", "name": "x", "description": "y" * 96}, "^description: Write 10 to 95"),
+        ({"kind": "command", "name": "run"}, "^name: This is a Jackfield command"),
+        ({"kind": "tool", "name": "x", "author": 'A "B"'}, "^author: Use a name"),
+        ({"kind": "tool", "name": "x", "author": "\x1b]0;pwned\x07"}, "^author: Use a name"),
+        (
+            {"kind": "tool", "name": "x", "description": "It has \udcff bytes."},
+            "^description: Do not use double quotes",
+        ),
+        ({"kind": "tool", "name": "x", "description": "It has\u2028lines."}, "^description: Do not use double quotes"),
+        ({"kind": "tool", "name": "x", "description": "y" * 96}, "^description: Use 10 to 95"),
     ],
 )
 def test_what_will_not_do_is_named(questions: list[Question], given_answers: dict[str, Answer], text: str) -> None:
@@ -102,7 +105,7 @@ def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questi
         return next(typed)
 
     answers = complete(questions, {"kind": "tool"}, ask=ask)
-    assert (problems[2], problems[-1]) == ("Please enter an answer.", "Answer yes or no.")
+    assert (problems[2], problems[-1]) == ("Please enter an answer.", "Please answer yes or no.")
     assert asked == [
         ("name", None, False),
         ("name", None, True),
@@ -125,5 +128,5 @@ def test_a_template_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path:
 @pytest.mark.parametrize("details", ["{type: str, multiselect: true}", "{type: json}"])
 def test_a_question_that_only_copier_understands_is_refused(tmp_path: Path, details: str) -> None:
     (tmp_path / "copier.yml").write_text(f"_secret: 1\nname: {details}\n")
-    with pytest.raises(ConfigError, match="'name' in a way that only copier supports"):
+    with pytest.raises(ConfigError, match="'name' requires copier"):
         read_questions(tmp_path)

@@ -122,7 +122,7 @@ def test_an_update_changes_adds_and_removes_files_and_keeps_those_of_the_author(
         ("changed", "updated"),
         ("file", "updated"),
         ("kept", "kept"),
-        ("left_out", "left out"),
+        ("left_out", "skipped"),
         ("removed", "removed"),
     ]
     apply_update(tmp_path, changes, Record({}, new))
@@ -137,19 +137,19 @@ def test_a_file_where_the_template_had_a_folder_is_no_file_of_it(tmp_path: Path)
     (tmp_path / "a").write_text("mine")
     path = PurePosixPath("a/file.txt")
     (change,) = plan_update(tmp_path, Record({}, {path: text()}), {path: text(line_3="new")})
-    assert change.action.startswith("left out: you removed it")
+    assert change.action.startswith("skipped: you removed this file")
 
 
 def test_an_update_that_cannot_write_says_how_to_undo_it(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine")
-    with pytest.raises(ConfigError, match=r"the update stopped \(.*\): git restore \. undoes what it wrote"):
+    with pytest.raises(ConfigError, match=r"the update failed \(.*\): to undo its changes, run git restore \."):
         apply_update(tmp_path, [Change(PurePosixPath("a/b"), "added", b"1")], Record({}, {}))
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../neighbour.txt", "a/../../b"])
 def test_a_record_cannot_make_an_update_write_elsewhere(tmp_path: Path, path: str) -> None:
     (tmp_path / RECORD).write_text(json.dumps({"format": 1, "answers": {}, "files": {path: "x"}}))
-    with pytest.raises(ConfigError, match="outside of the plugin"):
+    with pytest.raises(ConfigError, match="outside the plugin"):
         Record.read(tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_a_record_cannot_make_an_update_write_elsewhere(tmp_path: Path, path: st
         *((content, "restore it from git") for content in ("", "[]", "{}", "null", '{"format": 1}')),
         ('{"format": 1, "answers": {}, "files": []}', "restore it from git"),
         ('{"format": 1, "answers": 1, "files": {}}', "restore it from git"),
-        ('{"format": 2}', "is of a newer jackfield-new: pip install --upgrade jackfield-new"),
+        ('{"format": 2}', "was written by a newer jackfield-new: run pip install --upgrade jackfield-new"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path: Path, content: str, says: str) -> None:
@@ -169,12 +169,12 @@ def test_a_record_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path: Pat
 
 
 def test_only_a_clean_folder_of_a_repository_may_be_updated(tmp_path: Path, git: Git) -> None:
-    with pytest.raises(ConfigError, match="no git repository"):
+    with pytest.raises(ConfigError, match="not in a git repository"):
         check_clean(tmp_path)
     git("init", "-q")
     check_clean(tmp_path)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="not committed"):
+    with pytest.raises(ConfigError, match="uncommitted changes"):
         check_clean(tmp_path)
     git("add", ".")
     git("commit", "-qm", "all")
@@ -195,10 +195,10 @@ def test_a_made_plugin_is_updated(
     git("add", ".", cwd=plugin)
     git("commit", "-qm", "made", cwd=plugin)
     assert main(["new", "--update", "--dir", str(plugin)]) == 0
-    assert "nothing new" in capsys.readouterr().out
+    assert "is up to date with the template" in capsys.readouterr().out
     for words in (["tool"], ["tool", "tide"]):
         assert main(["new", *words, "--update", "--dir", str(plugin)]) == 1
-        assert "an update keeps the kind and the name: leave them out" in capsys.readouterr().err
+        assert "an update cannot change the kind or the name: omit both" in capsys.readouterr().err
     assert git("status", "--porcelain", cwd=plugin) == ""
 
     record = Record.read(plugin)
@@ -208,7 +208,7 @@ def test_a_made_plugin_is_updated(
     (plugin / readme).write_bytes(older[readme] + b"\nMy own words.\n")
     (plugin / project).write_bytes((plugin / project).read_bytes().replace(b'version = "0.1.0"', b'version = "0.2.0"'))
     assert main(["new", "--update", "--dir", str(plugin)]) == 1
-    assert "not committed" in capsys.readouterr().err
+    assert "uncommitted changes" in capsys.readouterr().err
 
     assert main(["new", "--update", "--force", "--dir", str(plugin), "--url", "https://code.example.org/a/tide"]) == 0
     assert (plugin / readme).read_bytes() == record.files[readme] + b"\nMy own words.\n"
@@ -220,7 +220,7 @@ def test_a_made_plugin_is_updated(
 
 def test_an_update_of_something_else_says_where_it_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--update", "--dir", str(tmp_path)]) == 1
-    assert "go to the plugin's folder, or pass --dir PATH" in capsys.readouterr().err
+    assert "change to the plugin's folder, or pass --dir PATH" in capsys.readouterr().err
     assert main(["new", "tool", "--update", "--dir", str(tmp_path)]) == 1
 
 
@@ -260,7 +260,7 @@ def test_an_address_that_cannot_be_one_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "tool", "tide", "--url", url]) == 1
-    assert capsys.readouterr().err.startswith(("jackfield: url: Write ", "jackfield: url: Remove "))
+    assert capsys.readouterr().err.startswith(("jackfield: url: Use a URL ", "jackfield: url: Remove "))
     assert not list(tmp_path.iterdir())
 
 

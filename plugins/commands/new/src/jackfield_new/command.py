@@ -89,7 +89,7 @@ def _update(
     """Update the plugin in a directory to this template, with its recorded answers overridden by `given`."""
     record = Record.read(folder)
     if given.keys() & {"kind", "name"}:
-        raise ConfigError("an update keeps the kind and the name: leave them out")
+        raise ConfigError("an update cannot change the kind or the name: omit both")
     if not force:
         check_clean(folder)
     answers = complete(questions, _without_unasked({**record.answers, **given}, questions))
@@ -99,12 +99,12 @@ def _update(
     for change in changes:
         sys.stdout.write(f"{change.path}: {change.action}\n")
     if not changes:
-        sys.stdout.write("The template has nothing new for this plugin.\n")
+        sys.stdout.write("This plugin is up to date with the template.\n")
     elif any(change.conflicts for change in changes):
-        sys.stdout.write("Resolve the conflicts, run the tests, and commit; git diff shows all changes.\n")
+        sys.stdout.write("Resolve the conflicts, run the tests and commit; git diff shows all changes.\n")
         return 1
     else:
-        sys.stdout.write("Run the tests, and commit; git diff shows all changes.\n")
+        sys.stdout.write("Run the tests and commit; git diff shows all changes.\n")
     return 0
 
 
@@ -126,8 +126,8 @@ def _check_name(distribution: str) -> None:
     ours = OTHER_PACKAGES.union(known.distribution for known in known_components().values())
     if distribution in ours:
         raise ConfigError(
-            f"name: {distribution} is a package of Jackfield, which yours would replace when it is installed: "
-            "use another name"
+            f"name: {distribution} is a Jackfield package, which your plugin would replace when installed: choose "
+            "another name"
         )
 
 
@@ -143,7 +143,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="jackfield new",
-        description="Create a working plugin, to be filled with your own code.",
+        description="Create a working plugin, ready for your own code.",
         epilog=_kinds(questions),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -154,14 +154,14 @@ def _parser(questions: Sequence[Question]) -> argparse.ArgumentParser:
         "--dir",
         type=Path,
         metavar="PATH",
-        help="The folder to create (default: the plugin's name), or to update (here).",
+        help="The folder to create (default: the plugin's name), or to update (default: the current one).",
     )
     parser.add_argument(
         "--update",
         action="store_true",
-        help="Bring a plugin up to the newer template; your changes stay, and conflicts are marked in the files.",
+        help="Update a plugin to the newer template; your changes are kept, and conflicts are marked in the files.",
     )
-    parser.add_argument("--force", action="store_true", help="Update although git could not restore the folder.")
+    parser.add_argument("--force", action="store_true", help="Update even if git cannot restore the folder.")
     return parser
 
 
@@ -171,7 +171,7 @@ def _add_option(parser: argparse.ArgumentParser, question: Question) -> None:
     if question.name in ("kind", "name"):
         parser.add_argument(question.name, nargs="?", metavar=question.name.upper(), help=text)
     elif question.name == "standalone":
-        text = "Create it in Jackfield's own repository; run this at the root of the repository."
+        text = "Create the plugin in Jackfield's own repository; run this command at the root of the repository."
         parser.add_argument("--in-repo", dest="standalone", action="store_false", default=None, help=text)
     elif question.type == "bool":
         parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
@@ -193,14 +193,16 @@ def _ask(question: Question, default: Answer | None, problem: str) -> str:
     try:
         return input(f"{question.help} [{shown}] " if shown else f"{question.help} ")
     except EOFError:
-        raise ConfigError(f"{question.name}: no answer, so nothing was created") from None
+        raise ConfigError(f"{question.name}: no answer was given, so nothing was created") from None
 
 
 def _default_folder(answers: Answers) -> Path:
     if answers["standalone"]:
         return Path(str(answers["distribution"]))
     if not Path("plugins").is_dir():
-        raise ConfigError("there is no folder 'plugins' here: go to the root of the repository, or pass --dir PATH")
+        raise ConfigError(
+            "no 'plugins' folder was found here: change to the root of the repository, or pass --dir PATH"
+        )
     return Path("plugins", f"{answers['kind']}s".replace("_", "-"), str(answers["name"]))
 
 

@@ -21,7 +21,7 @@ def check_free(target: Path) -> None:
     fault = ""
     try:
         if not str(target).isprintable():
-            fault = f"{str(target)!r} has characters that cannot be shown"
+            fault = f"{str(target)!r} contains unprintable characters"
         elif target.is_dir() and not target.is_symlink():
             if any(target.iterdir()):
                 fault = f"the folder {str(target)!r} is not empty"
@@ -30,7 +30,7 @@ def check_free(target: Path) -> None:
     except OSError as error:
         raise _not_created(target, error) from error
     if fault:
-        raise ConfigError(f"{fault}: choose another one with --dir")
+        raise ConfigError(f"{fault}: choose another folder with --dir")
 
 
 def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:

@@ -62,7 +62,7 @@ def read_questions(template: Traversable) -> list[Question]:
         table = parse_table((template / "copier.yml").read_text(encoding="utf-8"), "yaml")
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"the template of plugins cannot be read ({error}); try: pip install --force-reinstall jackfield-new"
+            f"the plugin template cannot be read ({error}): run pip install --force-reinstall jackfield-new"
         ) from error
     entries: Mapping[str, Any] = table if isinstance(table, dict) else {}
     return [_parse_question(name, details) for name, details in entries.items() if not name.startswith("_")]
@@ -71,9 +71,7 @@ def read_questions(template: Traversable) -> list[Question]:
 def _parse_question(name: str, details: Mapping[str, Any]) -> Question:
     unknown = details.keys() - {field.name for field in fields(Question)}
     if unknown or details["type"] not in ("str", "bool"):
-        raise ConfigError(
-            f"the template asks for {name!r} in a way that only copier supports: use copier, or reinstall jackfield-new"
-        )
+        raise ConfigError(f"the template's question {name!r} requires copier: use copier, or reinstall jackfield-new")
     return Question(name=name, **details)
 
 
@@ -98,7 +96,7 @@ def _answer(question: Question, answer: Answer | None, before: Answers, ask: Ask
     default = render(question.default, before) if isinstance(question.default, str) else question.default
     if not is_asked(question, before):
         if answer is not None:
-            raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: leave it out")
+            raise ConfigError(f"{question.name} is not an option for the kind {before['kind']!r}: omit it")
         assert default is not None, f"{question.name} has no default"  # noqa: S101 - the template must have one
         return default
     if answer is None and ask is not None:
@@ -124,7 +122,7 @@ def _ask_until_valid(question: Question, default: Answer | None, before: Answers
         if typed and question.type == "bool":
             value = _WORDS.get(typed.lower())
         if value is None:
-            problem = "Answer yes or no." if typed else "Please enter an answer."
+            problem = "Please answer yes or no." if typed else "Please enter an answer."
         elif not (problem := problem_with(question, value, before)):
             return value
 
@@ -132,5 +130,5 @@ def _ask_until_valid(question: Question, default: Answer | None, before: Answers
 def problem_with(question: Question, value: Answer, before: Answers) -> str:
     """Return the problem with an answer, as worded by the template, or '' if the answer is valid."""
     if question.choices and value not in question.choices.values():
-        return f"It must be one of: {', '.join(question.choices.values())}."
+        return f"Must be one of: {', '.join(question.choices.values())}."
     return " ".join(render(question.validator, {**before, question.name: value}).split())

@@ -19,7 +19,7 @@ from jackfield_new.remotes import run_git
 RECORD = PurePosixPath(".jackfield-new.json")
 Files = Mapping[PurePosixPath, bytes]
 _FORMAT = 1
-_NEEDS_GIT = "an update needs git, which shows and undoes what it changes"
+_NEEDS_GIT = "an update needs git to show and undo its changes"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Record:
     def to_bytes(self) -> bytes:
         """Return the content of the record file."""
         table = {
-            "about": "jackfield new wrote this; jackfield new --update needs it, and changes it.",
+            "about": "Written by jackfield new; read and rewritten by jackfield new --update.",
             "format": _FORMAT,
             "answers": self.answers,
             "files": {str(path): content.decode() for path, content in self.files.items()},
@@ -54,13 +54,15 @@ class Record:
         try:
             table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             if table["format"] != _FORMAT:
-                raise ConfigError(f"{folder / RECORD} is of a newer jackfield-new: pip install --upgrade jackfield-new")
+                raise ConfigError(
+                    f"{folder / RECORD} was written by a newer jackfield-new: run pip install --upgrade jackfield-new"
+                )
             files = {_checked(path): text.encode() for path, text in table["files"].items()}
             return cls(dict(table["answers"]), files)
         except FileNotFoundError:
             raise ConfigError(
-                f"{str(folder)!r} has no {RECORD}, which `jackfield new` writes into a plugin: go to the plugin's "
-                "folder, or pass --dir PATH"
+                f"{str(folder)!r} has no {RECORD}, which `jackfield new` writes into every plugin: change to "
+                "the plugin's folder, or pass --dir PATH"
             ) from None
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ConfigError(f"{folder / RECORD} cannot be read ({error}): restore it from git") from error
@@ -96,9 +98,9 @@ def check_clean(folder: Path) -> None:
     except OSError as error:
         raise ConfigError(f"{_NEEDS_GIT}: install git ({error})") from error
     if done.returncode:
-        raise ConfigError(f"{str(folder)!r} is in no git repository: commit it to one, or pass --force")
+        raise ConfigError(f"{str(folder)!r} is not in a git repository: commit it to one, or pass --force")
     if done.stdout:
-        raise ConfigError(f"{str(folder)!r} has changes that are not committed: commit them, or pass --force")
+        raise ConfigError(f"{str(folder)!r} has uncommitted changes: commit them, or pass --force")
 
 
 def plan_update(folder: Path, record: Record, files: Files) -> list[Change]:
@@ -123,12 +125,16 @@ def _changes(folder: Path, before: Files, files: Files) -> Iterator[Change]:
         if present == base:
             yield Change(path, "removed" if new is None else "added" if base is None else "updated", new)
         elif new is None:
-            yield Change(path, "kept: you changed it, and the template no longer has it", is_kept=True)
+            yield Change(path, "kept: you changed this file, but the template no longer has it", is_kept=True)
         elif present is None:
-            yield Change(path, "left out: you removed it, and the template has changed it", is_kept=True)
+            yield Change(path, "skipped: you removed this file, but the template has changed it", is_kept=True)
         else:
             merged, conflicts = _merge(present, base or b"", new)
-            action = f"CONFLICT in {conflicts} places: look for <<<<<<<" if conflicts else "merged with your changes"
+            action = (
+                f"CONFLICT in {conflicts} {'place' if conflicts == 1 else 'places'}: look for <<<<<<<"
+                if conflicts
+                else "merged with your changes"
+            )
             yield Change(path, action, merged, conflicts)
 
 
@@ -150,12 +156,12 @@ def apply_update(folder: Path, changes: list[Change], record: Record) -> None:
                 file.write_bytes(change.content)
         (folder / RECORD).write_bytes(record.to_bytes())
     except OSError as error:
-        raise ConfigError(f"the update stopped ({error}): git restore . undoes what it wrote") from error
+        raise ConfigError(f"the update failed ({error}): to undo its changes, run git restore .") from error
 
 
 def _merge(present: bytes, base: bytes, new: bytes) -> tuple[bytes, int]:
     """Merge two changed versions of a file; return the result and its number of conflicts."""
-    labels = ("yours", "the template as it was", "the newer template")
+    labels = ("yours", "the older template", "the newer template")
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("present", "base", "new")]
         for path, content in zip(paths, (present, base, new), strict=True):
@@ -183,5 +189,5 @@ def _checked(text: str) -> PurePosixPath:
     """Validate a path from a record, which may have been edited, so that updates cannot write outside the plugin."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{text!r} is outside of the plugin")
+        raise ValueError(f"{text!r} is outside the plugin")
     return path
