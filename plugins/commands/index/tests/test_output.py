@@ -58,7 +58,7 @@ def built(failed: int, missing: tuple[str, ...] = ()) -> Built:
     return Built(read=0, unchanged=0, removed=0, outdated=0, failed=paths, skipped=(), missing=missing)
 
 
-@pytest.mark.parametrize(("failed", "lines", "more"), [(10, 10, ""), (11, 11, "and 1 more files cannot be read")])
+@pytest.mark.parametrize(("failed", "lines", "more"), [(10, 10, ""), (11, 11, "and 1 more files could not be read")])
 def test_ten_files_that_cannot_be_read_are_named(failed: int, lines: int, more: str) -> None:
     said = list(describe_failures(built(failed), ["vector_search: no key"]))
     assert said[0] == "0.pdf: it is broken"
@@ -72,7 +72,7 @@ def test_a_name_without_files_is_named_after_the_files_that_failed() -> None:
     (_, first, second, _) = describe_failures(
         built(1, (str(Path.cwd() / "docs"), "/srv/*.md\x1b")), ["keyword_search: no"]
     )
-    assert first == "docs no longer exists or matches nothing, so the index has none of its documents"
+    assert first == "docs no longer exists or matches nothing, so none of its documents are in the index"
     assert second.startswith("/srv/*.md\\x1b no longer exists")
 
 

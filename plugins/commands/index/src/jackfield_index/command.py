@@ -97,7 +97,7 @@ def _set(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"documents": count})
     else:
-        say(f"{shown_path(options.name)}: {count} documents have {', '.join(map(shown_path, options.values))}")
+        say(f"{shown_path(options.name)}: {count} documents now have {', '.join(map(shown_path, options.values))}")
     return 0
 
 
@@ -142,10 +142,7 @@ async def _build_and_prepare(
 
 def _say_stopped() -> None:
     sys.stderr.write("\n")
-    warn(
-        "stopped. Documents and vectors so far are kept, and the index can be searched; the next build continues "
-        "from here"
-    )
+    warn("stopped. The documents and vectors so far are kept and can be searched; the next build continues from here")
 
 
 def _record_own_index(index: KnowledgeIndex, options: argparse.Namespace) -> None:
@@ -163,7 +160,7 @@ def _report(
     for failure in describe_failures(built, problems):
         warn(failure)
     if options.work is _remove and not built.removed:
-        warn("the index has no such document, so none was removed")
+        warn("the index contains no matching documents, so none were removed")
     if options.json:
         say_json(build_facts(index, built))
     else:

@@ -18,7 +18,7 @@ Action = Callable[[argparse.Namespace], int]
 _EXAMPLES = """\
 examples:
   jackfield index build notes ~/notes "papers/**/*.pdf"
-  jackfield index build notes                     # bring it up to date
+  jackfield index build notes                     # update the index
   jackfield index build notes --type hybrid --embedding-model openai:text-embedding-3-small
   jackfield index watch notes                     # until Ctrl-C
   jackfield index search notes how are invoices paid
@@ -49,13 +49,13 @@ def make_parser(
     """Return the argument parser; each command stores its action as `work`."""
     parser = Parser(
         prog="jackfield index",
-        description="Keep documents in an index on disk, and search it. Only changed files are read again.",
+        description="Keep documents in an index on disk and search it. Only changed files are read again.",
         epilog=_EXAMPLES,
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     files = "files, folders, URLs and patterns"
-    building = _add_command(commands, "build", "build an index of files; without FILES, bring it up to date", build)
+    building = _add_command(commands, "build", "build an index of files, or update it if FILES are omitted", build)
     building.add_argument("files", nargs="*", metavar="FILES", help=f"{files}, such as 'docs/**/*.md'")
     building.add_argument(
         "--chunk-size", type=_at_least(1), metavar="N", help="size of a chunk in tokens (default for a new index: 500)"
@@ -66,31 +66,31 @@ def make_parser(
         metavar="N",
         help="characters that a chunk repeats from the previous one (default for a new index: 150)",
     )
-    _add_search_options(building, "searchers that index the documents now, and search them later")
+    _add_search_options(building, "type of search to prepare for")
     _add_reading_options(building)
-    adding = _add_command(commands, "add", "add files, and bring the others up to date", add)
+    adding = _add_command(commands, "add", "add files and update the others", add)
     adding.add_argument("files", nargs="+", metavar="FILES", help=files)
     _add_reading_options(adding)
-    removing = _add_command(commands, "remove", "remove files, and bring the others up to date", remove)
+    removing = _add_command(commands, "remove", "remove files and update the others", remove)
     removing.add_argument("files", nargs="*", metavar="FILES", help=files)
-    _add_where(removing, "also remove the documents that match")
+    _add_where(removing, "also remove documents that match")
     _add_reading_options(removing)
-    setting = _add_command(commands, "set", "set values of documents, by which searches can filter", set_values)
+    setting = _add_command(commands, "set", "set values of documents for use in search filters", set_values)
     setting.add_argument("values", nargs="+", metavar="KEY=VALUE", help="values, such as year=2024 or team=sales")
-    _add_where(setting, "the documents that match get the values (default: all)")
+    _add_where(setting, "set the values only on documents that match (default: all)")
     watching = _add_command(commands, "watch", "keep an index up to date while files change, until Ctrl-C", watch)
-    watching.add_argument("files", nargs="*", metavar="FILES", help=f"{files} to build the index of first")
+    watching.add_argument("files", nargs="*", metavar="FILES", help=f"{files} to index first")
     watching.add_argument(
-        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="pause between two checks (default: 2)"
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="pause between checks in seconds (default: 2)"
     )
     _add_reading_options(watching)
     _add_command(commands, "list", "list all indexes", list_all, takes_name=False)
-    _add_command(commands, "info", "show the content of an index", info)
+    _add_command(commands, "info", "show the contents of an index", info)
     searching = _add_command(commands, "search", "search an index", search)
     searching.add_argument("query", nargs="+", metavar="QUERY", help="a question, or keywords")
-    _add_where(searching, "search only what matches")
+    _add_where(searching, "search only documents that match")
     searching.add_argument("--limit", type=_at_least(1), default=10, metavar="N", help="maximum hits (default: 10)")
-    _add_search_options(searching, "kind of search (default: as the index was built)")
+    _add_search_options(searching, "type of search (default: as the index was built)")
     _add_reading_options(searching)
     return parser
 
@@ -112,7 +112,7 @@ def _add_where(parser: argparse.ArgumentParser, text: str) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help=f"{text}: year=2024, year>=2023, author!=Ada, path='reports/*'; repeat it for more conditions",
+        help=f"{text}: year=2024, year>=2023, author!=Ada, path='reports/*'; can be repeated",
     )
 
 
@@ -176,17 +176,17 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
     for condition in conditions:
         match = _CONDITION.fullmatch(condition)
         if match is None:
-            raise ConfigError(f"--where {condition!r} is not a condition: use KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
+            raise ConfigError(f"--where: invalid condition {condition!r}; use KEY=VALUE, KEY!=VALUE or KEY>=VALUE")
         key, operator, value = match["key"].strip(), match["operator"], read_value(match["value"])
         if operator == "=":
             equal.setdefault(key, []).append(value)
             continue
         bounds = others.setdefault(key, {})
         if _OPERATORS[operator] in bounds:
-            raise ConfigError(f"--where: {key}{operator} is given twice: remove one")
+            raise ConfigError(f"--where: {key}{operator} is given twice; remove one")
         bounds[_OPERATORS[operator]] = value
     if both := equal.keys() & others.keys():
-        raise ConfigError(f"--where: {min(both)} has '=' and another condition: remove one")
+        raise ConfigError(f"--where: {min(both)} has '=' and another condition; remove one")
     return {**equal, **others} or None
 
 
@@ -200,7 +200,7 @@ def read_values(texts: Sequence[str]) -> dict[str, object]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"{text!r} is not a value: use KEY=VALUE, such as year=2024")
+            raise ConfigError(f"{text!r} must have the form KEY=VALUE, such as year=2024")
         values[key.strip()] = read_value(value)
     return values
 

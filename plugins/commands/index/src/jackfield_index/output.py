@@ -85,9 +85,9 @@ def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
     for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
         yield f"{_relative(path)}: {shown_path(reason)}"
     if len(built.failed) > _SHOWN_FAILURES:
-        yield f"and {len(built.failed) - _SHOWN_FAILURES} more files cannot be read"
+        yield f"and {len(built.failed) - _SHOWN_FAILURES} more files could not be read"
     for name in built.missing:
-        yield f"{_relative(name)} no longer exists or matches nothing, so the index has none of its documents"
+        yield f"{_relative(name)} no longer exists or matches nothing, so none of its documents are in the index"
     for problem in problems:
         yield f"{problem}. The finished part is kept: build again to continue"
 
