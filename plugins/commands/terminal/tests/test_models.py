@@ -127,7 +127,7 @@ def test_commands_use_the_default_model_and_aliases(capsys: pytest.CaptureFixtur
 
 
 def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="there is no default model"):
+    with pytest.raises(ConfigError, match="no default model is set"):
         models.main(["default", "--remove"])
     models.main(["alias", "fast", "openai:small"])
     for words in ([], ["fast"]):

@@ -234,7 +234,7 @@ def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfie
 
 
 def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
-    assert "there is no recorded chat to continue" in jackfield("chat", *MODEL, "--continue")[2]
+    assert "no recorded chat to continue" in jackfield("chat", *MODEL, "--continue")[2]
     assert "session tea: 0 messages" in jackfield("chat", *MODEL, "--session", "tea", typed="one\ntwo\n")[1]
     assert "session tea: 4 messages" in jackfield("chat", *MODEL, "--continue", typed="three\n")[1]
     assert "session tea: 6 messages" in jackfield("chat", *MODEL, "--session", "tea")[1]

@@ -73,7 +73,7 @@ def test_the_last_single_question_is_continued_with_its_model(monkeypatch: pytes
     assert choose_last_run(options).session == "run:c"
     assert (options.model, options.base_url) == ("openai:gpt-x", "https://example.org/v1")
     monkeypatch.setattr(stored_runs, "open_store", lambda *_: store_of(RUNS[0], RUNS[2]))
-    with pytest.raises(ConfigError, match="there is no recorded run to continue"):
+    with pytest.raises(ConfigError, match="no recorded run to continue"):
         choose_last_run(options)
 
 

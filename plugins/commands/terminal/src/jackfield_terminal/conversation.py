@@ -47,7 +47,9 @@ class Conversation:
         # A user who names a session relies on its record.
         if options.session or options.continue_last:
             if options.no_record:
-                raise ConfigError("--no-record records nothing, so there is no session: remove one of the two")
+                raise ConfigError(
+                    "--no-record records nothing, so it cannot be used with --session or --continue: remove one of them"
+                )
             if not options.config:  # a file names its own model, and perhaps its own store
                 store = open_store(options.store, default_host())
                 choose_model(options, find_last_chat(store, options.session), store)
@@ -76,7 +78,7 @@ class Conversation:
             return "" if self.agent.store is None else name_session()
         last = None if self.agent.store is None else find_last_chat(self.agent.store, None)
         if last is None:
-            raise ConfigError("there is no recorded chat to continue: start one without --continue")
+            raise ConfigError("no recorded chat to continue: start a chat without --continue")
         return last.session
 
     def _load_history(self) -> list[Message]:

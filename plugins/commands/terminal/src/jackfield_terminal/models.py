@@ -107,7 +107,7 @@ def _require_backend(model: str) -> None:
 
 def _remove_default(name: str | None, names: ModelNames) -> int:
     if not names.default:
-        raise ConfigError("there is no default model")
+        raise ConfigError("no default model is set")
     if name not in (None, names.default):
         raise ConfigError(f"the default model is {names.default!r}, not {name!r}: omit the name")
     save_names(replace(names, default=""))

@@ -57,7 +57,7 @@ def write_text(path: Path, text: str) -> None:
         ConfigError: The file cannot be written.
     """
     if not path.absolute().parent.is_dir():
-        raise ConfigError(f"the conversation cannot be saved to {path}: there is no folder {path.absolute().parent}")
+        raise ConfigError(f"cannot save the conversation to {path}: folder {path.absolute().parent} does not exist")
     try:
         write_private(path, text)
     except OSError as error:

@@ -91,7 +91,7 @@ def choose_last_run(options: argparse.Namespace) -> LastRun:
         if run.session.startswith(ONE_SHOT):
             choose_model(options, run, store)
             return LastRun(store, run.session)
-    raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
+    raise ConfigError("no recorded run to continue: ask the first question without --continue")
 
 
 def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Store) -> None:
