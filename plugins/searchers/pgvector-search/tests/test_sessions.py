@@ -92,7 +92,7 @@ def test_without_pgvector_the_error_says_what_to_do(dsn: str) -> None:
         server.respond(embeddings_of)
         settings = {"base_url": server.url, "api_key": "sk-test"}
         searcher = make(dsn, search="hybrid", embedding_model="openai:m", embedder_settings=settings)
-        with pytest.raises(ConfigError, match=r"no pgvector in this database .*or set search to 'words'"):
+        with pytest.raises(ConfigError, match=r"pgvector is not installed in this database .*or set search to 'words'"):
             ids(searcher, corpora()[0])
 
 

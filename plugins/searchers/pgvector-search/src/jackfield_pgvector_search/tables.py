@@ -176,6 +176,6 @@ def _check_pgvector(connection: Connection) -> None:
         connection.run("CREATE EXTENSION IF NOT EXISTS vector")
     except ToolServiceError as error:
         raise ConfigError(
-            f"there is no pgvector in this database ({error}): install it on the server and run CREATE EXTENSION "
+            f"pgvector is not installed in this database ({error}): install it on the server and run CREATE EXTENSION "
             f"vector as an administrator, or set search to 'words', which needs no vectors"
         ) from None
