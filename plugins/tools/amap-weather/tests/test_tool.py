@@ -77,21 +77,23 @@ def test_of_places_whose_names_begin_alike_the_one_of_the_name_is_meant(amap: We
 def test_of_several_places_of_one_name_the_model_chooses(amap: WebServer) -> None:
     found = [{"name": "朝阳区", "adcode": "110105"}, {"name": "朝阳区", "adcode": "220104"}]
     amap.put("/v3/config/district", said(districts=found))
-    with pytest.raises(ToolArgumentError, match=r"several places 朝阳区.*朝阳区 110105, 朝阳区 220104"):
+    with pytest.raises(
+        ToolArgumentError, match=r"several places match 朝阳区; .*adcodes: 朝阳区 110105, 朝阳区 220104"
+    ):
         weather(amap, "朝阳区")
 
 
 @pytest.mark.parametrize("districts", [[], [{"name": "中国", "adcode": []}]])
 def test_a_place_that_nobody_knows_is_named(amap: WebServer, districts: object) -> None:
     amap.put("/v3/config/district", said(districts=districts))
-    with pytest.raises(ToolArgumentError, match="Amap knows no place Atlantis"):
+    with pytest.raises(ToolArgumentError, match="no place named Atlantis"):
         weather(amap, "Atlantis")
 
 
 @pytest.mark.parametrize("lives", [[], [[]], [{}]])
 def test_a_place_without_weather_is_named(amap: WebServer, lives: object) -> None:
     amap.put("/v3/weather/weatherInfo", said(lives=lives))
-    with pytest.raises(ToolArgumentError, match="Amap has no weather of 999999"):
+    with pytest.raises(ToolArgumentError, match="Amap has no weather for 999999"):
         weather(amap, "999999")
 
 
@@ -141,7 +143,7 @@ def test_what_amap_says_is_bounded(amap: WebServer) -> None:
     amap.put("/v3/config/district", said(districts=many))
     with pytest.raises(ToolArgumentError, match="several places") as caught:
         weather(amap, "区")
-    shown = str(caught.value).partition("of one: ")[2].split(", ")
+    shown = str(caught.value).partition("adcodes: ")[2].split(", ")
     assert shown == [f"{'区' * 100} {number}" for number in range(110100, 110110)]
 
 

@@ -12,9 +12,9 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="amap_weather",
             target="jackfield_amap_weather.tool:AmapWeather",
-            summary="Gives the weather of a Chinese city, from Amap.",
+            summary="Returns the weather in a Chinese city, from Amap.",
             description={
-                "en": "Get the weather now in a city or district of China.",
+                "en": "Get the current weather in a city or district of China.",
                 "zh": "查询中国某个城市或区县当前的天气。",
             },
             parameters={
@@ -23,7 +23,7 @@ def tools() -> list[ToolSpec]:
                     "location": {
                         "type": "string",
                         "maxLength": 100,
-                        "description": "The name in Chinese, such as 北京市 or 海淀区, or the adcode, such as 110000",
+                        "description": "Chinese name, such as 北京市 or 海淀区, or adcode, such as 110000",
                     },
                 },
                 "required": ["location"],

@@ -72,7 +72,7 @@ class AmapWeather(BaseTool):
         query = {"city": adcode, "extensions": "base", "output": "JSON"}
         answer = await self._service.ask(_read_weather, path=_WEATHER, query=query)
         if answer is None:
-            raise ToolArgumentError(f"Amap has no weather of {location}: name a city or a district of China")
+            raise ToolArgumentError(f"Amap has no weather for {location}: pass a city or district of China")
         weather, temperature, live = answer
         return ToolResult(f"{location}的天气是{weather}温度是{temperature}度。", {"adcode": adcode, "weather": live})
 
@@ -120,8 +120,10 @@ def _choose_adcode(location: str, districts: list[_District]) -> str:
     matches = [one for one in districts if one.name == location] or districts
     codes = {one.adcode: one.name for one in matches if _ADCODE.fullmatch(one.adcode)}
     if not codes:
-        raise ToolArgumentError(f"Amap knows no place {location}: give the Chinese name of a city or district of China")
+        raise ToolArgumentError(
+            f"no place named {location} in Amap: pass the Chinese name of a city or district of China"
+        )
     if len(codes) > 1:
         some = ", ".join(f"{name} {code}" for code, name in list(codes.items())[:_MOST_SHOWN])
-        raise ToolArgumentError(f"there are several places {location}: call again with the adcode of one: {some}")
+        raise ToolArgumentError(f"several places match {location}; call again with one of these adcodes: {some}")
     return next(iter(codes))
