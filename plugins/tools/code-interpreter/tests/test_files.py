@@ -104,7 +104,10 @@ def everything_in(folder: Path) -> str:
 
 def test_no_link_is_followed_from_where_files_come(tmp_path: Path, folder: Path, secret: Path) -> None:
     (tmp_path / "a.csv").symlink_to(secret)
-    assert "it is a link; name the file itself" in BroughtFiles(folder).bring([str(tmp_path / "a.csv")])[0]
+    assert (
+        "it is a symbolic link; pass the path of the file itself"
+        in BroughtFiles(folder).bring([str(tmp_path / "a.csv")])[0]
+    )
     assert everything_in(folder) == ""
 
 
@@ -141,7 +144,7 @@ def test_links_below_the_working_directory_bring_nothing_in(folder: Path, secret
     (folder / "sub/link").symlink_to(secret)
     os.link(secret, folder / "sub/hard")
     notes = BroughtFiles(folder).bring([str(folder / "sub/link"), str(folder / "sub/hard")])
-    assert ["link" in notes[0], "second name" in notes[1]] == [True, True]
+    assert ["link" in notes[0], "another hard link" in notes[1]] == [True, True]
     assert sorted(path.name for path in folder.iterdir()) == ["sub"]
 
 
@@ -205,7 +208,7 @@ def test_a_device_is_not_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (FileLimits(file_bytes=3), "it has 4 bytes"),
+        (FileLimits(file_bytes=3), "its size of 4 bytes exceeds the limit of 3"),
         (FileLimits(total_bytes=7), "'brought_mb'"),
         (FileLimits(files=1), "'brought_files'"),
     ],
@@ -225,10 +228,10 @@ def test_just_as_much_as_the_limits_is_copied(tmp_path: Path, folder: Path) -> N
     # The bytes of one that has changed count again.
     given(Path(sources[0]), "5678")
     os.utime(sources[0], (1, 1))
-    assert "all together would have more than 8 bytes" in files.bring(sources)[0]
+    assert "the copied files would exceed 8 bytes in total" in files.bring(sources)[0]
     # It is no further file, though.
     more = BroughtFiles(folder, FileLimits(files=1))
-    assert more.bring([sources[0]])[0].endswith("the conversation's file is 'a-2'.")
+    assert more.bring([sources[0]])[0].endswith("the conversation's file was copied as 'a-2'.")
     given(Path(sources[0]), "9")
     assert more.bring([sources[0]]) == []
     assert (folder / "a-2").read_text() == "9"
@@ -238,7 +241,7 @@ def test_of_very_many_notes_some_are_given(tmp_path: Path, folder: Path) -> None
     sources = [given(tmp_path / "in" / str(number), "12") for number in range(22)]
     notes = BroughtFiles(folder, FileLimits(file_bytes=1)).bring(sources)
     assert len(notes) == 21
-    assert notes[-1] == "Note: the same holds for 2 more files."
+    assert notes[-1] == "Note: the same applies to 2 more files."
     assert len(BroughtFiles(folder, FileLimits(file_bytes=1)).bring(sources[:20])) == 20
 
 
@@ -255,8 +258,8 @@ def test_a_copy_that_root_makes_belongs_to_the_owner_of_the_folder(tmp_path: Pat
 def test_a_name_that_is_free_keeps_the_ending(tmp_path: Path, folder: Path) -> None:
     for name in ("a.tar.gz", "a.tar-2.gz"):
         (folder / name).touch()
-    notes = BroughtFiles(folder).bring([given(tmp_path / "in/a.tar.gz", "x")])
-    assert notes == ["Note: a file 'a.tar.gz' already existed; the conversation's file is 'a.tar-3.gz'."]
+    (note,) = BroughtFiles(folder).bring([given(tmp_path / "in/a.tar.gz", "x")])
+    assert note == "Note: a file named 'a.tar.gz' already existed; the conversation's file was copied as 'a.tar-3.gz'."
     assert (folder / "a.tar-3.gz").read_text() == "x"
 
 

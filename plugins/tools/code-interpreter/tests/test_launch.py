@@ -212,8 +212,14 @@ def test_memory_is_not_claimed_to_be_limited_on_macos(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("barrier", "text"),
     [
-        ("namespaces", "processes only: the code sees and signals its own; your files and network are open to it"),
-        ("landlock", "processes only: the code signals and looks into its own; your files and network are open to it"),
+        (
+            "namespaces",
+            "processes only: the code can see and signal only its own, but can access your files and the network",
+        ),
+        (
+            "landlock",
+            "processes only: the code can signal and inspect only its own, but can access your files and the network",
+        ),
         ("none", "none: limits only"),
         ("unheard-of", "none: limits only"),
     ],
@@ -228,11 +234,11 @@ def test_what_keeps_code_from_processes_is_described(barrier: str, text: str) ->
 @pytest.mark.parametrize(
     ("exit_code", "text"),
     [
-        (128 + 24, "The kernel used up its CPU time (600 s over all calls) and was ended."),
-        (137, "The kernel was killed: perhaps it used more memory than there is; work on smaller pieces."),
+        (128 + 24, "The kernel was terminated because it used up its CPU time (600 s over all calls)."),
+        (137, "The kernel was killed, possibly for using too much memory: process the data in smaller pieces."),
         (139, "The kernel crashed (SIGSEGV)."),
-        (7, "The code ended the kernel's process (exit code 7)."),
-        (0, "The code ended the kernel's process (exit code 0)."),
+        (7, "The code terminated the kernel process (exit code 7)."),
+        (0, "The code terminated the kernel process (exit code 0)."),
     ],
 )
 def test_the_end_of_a_kernel_is_explained(exit_code: int, text: str) -> None:
@@ -247,12 +253,12 @@ def test_the_end_of_a_kernel_is_explained(exit_code: int, text: str) -> None:
     ("log", "step"),
     [
         ("Traceback\nModuleNotFoundError: No module named 'ipykernel'\n", "install ipykernel for the interpreter"),
-        ("x\nMemoryError\n", "raise the setting 'memory_mb'"),
-        ("python: failed to map segment\n", "raise the setting 'memory_mb'"),
-        ("RuntimeError: can't start new thread", "raise the setting 'processes'"),
-        ("fork: Resource temporarily unavailable", "raise the setting 'processes'"),
-        ("strange", "its own words are in the log; check the settings 'python'"),
-        ("", "its own words are in the log; check the settings 'python'"),
+        ("x\nMemoryError\n", "increase the setting 'memory_mb'"),
+        ("python: failed to map segment\n", "increase the setting 'memory_mb'"),
+        ("RuntimeError: can't start new thread", "increase the setting 'processes'"),
+        ("fork: Resource temporarily unavailable", "increase the setting 'processes'"),
+        ("strange", "see the kernel's output in the log, and check the settings 'python'"),
+        ("", "see the kernel's output in the log, and check the settings 'python'"),
     ],
 )
 def test_a_kernel_that_does_not_start_is_explained_by_its_log(
@@ -260,16 +266,16 @@ def test_a_kernel_that_does_not_start_is_explained_by_its_log(
 ) -> None:
     folders.connection.mkdir()
     folders.log.write_text("x" * 5000 + "\n" + log)
-    error = _not_started(KernelLaunch((), {}, folders), "it did not answer")
+    error = _not_started(KernelLaunch((), {}, folders), "it exited before responding")
     last = log.strip().rpartition("\n")[2] or "x" * 3999
     assert str(error).startswith(f"The code interpreter's kernel did not start: {last[:3999]}")
-    assert f"Whoever set it up can repair it: {step}" in str(error)
+    assert f"Ask the user to fix the setup: {step}" in str(error)
     assert error.code == "kernel_not_started"
     assert log.strip() in caplog.text
     assert "x" * 4001 not in caplog.text
     folders.log.unlink()
-    assert "did not start: it did not answer. No code" in str(
-        _not_started(KernelLaunch((), {}, folders), "it did not answer")
+    assert "did not start: it exited before responding. No code" in str(
+        _not_started(KernelLaunch((), {}, folders), "it exited before responding")
     )
 
 

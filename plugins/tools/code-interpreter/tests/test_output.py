@@ -100,7 +100,7 @@ def test_images_beyond_the_limit_are_left_out_and_the_text_says_so() -> None:
         output.add("display_data", {"data": {"image/png": PNG}})
     content: Any = output.content()
     assert [item.type for item in content] == ["text", "image", "image"]
-    assert content[0].text.count("left out") == 3
+    assert content[0].text.count("image omitted") == 3
 
 
 def test_all_images_together_have_a_limit() -> None:
@@ -109,7 +109,7 @@ def test_all_images_together_have_a_limit() -> None:
     for _ in range(10):
         output.add("display_data", {"data": {"image/png": large}})
     assert sum(map(len, output.images)) < 25_000_000
-    assert output.text().count("together they are too large") == 10 - len(output.images)
+    assert output.text().count("too large in total") == 10 - len(output.images)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_is_no_image_does_not_enter_the_conversation_as_one(shown: bytes, r
     output = Output()
     output.add("display_data", {"data": {"image/png": base64.b64encode(shown).decode(), "text/plain": "<A>"}})
     assert output.images == []
-    assert f"<A>\n[image left out: {reason}" in output.text()
+    assert f"<A>\n[image omitted: {reason}" in output.text()
 
 
 def test_an_image_is_of_the_type_of_its_bytes_and_not_of_its_label() -> None:
@@ -157,7 +157,7 @@ def test_a_result_of_very_many_parts_is_not_much_longer_than_its_text_may_be(kin
     assert len(text) < 10_000
     assert "0\n" in text
     assert "19999" in text
-    assert "characters left out" in text
+    assert "characters omitted" in text
     assert len(output.images) <= 8
 
 
@@ -198,7 +198,7 @@ def test_long_output_keeps_both_ends_and_says_how_much_is_missing(said: list[tup
     if left_out <= 0:
         assert shown == whole
     else:
-        assert shown == f"{whole[:limit]}\n[… {left_out} characters left out …]\n{whole[-limit:]}"
+        assert shown == f"{whole[:limit]}\n[… {left_out} characters omitted …]\n{whole[-limit:]}"
 
 
 @given(st.lists(streams, max_size=200))

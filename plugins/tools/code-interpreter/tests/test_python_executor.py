@@ -73,7 +73,7 @@ def test_nothing_is_kept_and_a_long_output_is_cut_in_its_middle(sandbox: str) ->
     ran(sandbox, "kept = 1")
     assert "NameError" in ran(sandbox, "kept").metadata["report"]
     shown = ran(sandbox, "print('a' + 'x' * 1000 + 'z')", max_output_chars=20).content
-    assert shown == "axxxxxxxxx\n[… 982 characters left out …]\nxxxxxxxxxz"
+    assert shown == "axxxxxxxxx\n[… 982 characters omitted …]\nxxxxxxxxxz"
 
 
 def test_a_program_sees_nothing_of_the_process_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_a_program_sees_nothing_of_the_process_that_runs_it(monkeypatch: pytest.
 
 
 def test_how_a_program_exits_is_known() -> None:
-    assert ran("none", "raise SystemExit(3)").metadata["report"] == "the program ended with exit code 3"
+    assert ran("none", "raise SystemExit(3)").metadata["report"] == "the program exited with code 3"
     assert ran("none", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)").metadata["report"].endswith("137")
 
 
@@ -123,7 +123,7 @@ def test_the_best_sandbox_may_be_one_that_runs_code_only() -> None:
 def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why() -> None:
     tool = PythonExecutor()
     tool.host = PluginHost(Settings(allow=frozenset({"jackfield-code-interpreter"})))
-    with pytest.raises(ToolServiceError, match="the code cannot be run: no sandbox is available to run programs"):
+    with pytest.raises(ToolServiceError, match="cannot run the code: no sandbox is available to run programs"):
         call_tool(tool, {"code": "1 + 1"})
 
 
@@ -222,11 +222,11 @@ def test_of_both_kinds_the_one_that_runs_programs_is_taken() -> None:
         (Finished(0, b"a\n\n", b"noise"), "a", "Done"),
         (Finished(0, b"\xff", b""), "\ufffd", "Done"),
         (Finished(1, b"a", b"Traceback\nValueError: x\n"), "a\nTraceback\nValueError: x", "ValueError: x"),
-        (Finished(3, b"", b" "), "the program ended with exit code 3", "the program ended with exit code 3"),
+        (Finished(3, b"", b" "), "the program exited with code 3", "the program exited with code 3"),
         (
             Finished(143, b"a", b"noise", timed_out=True),
-            "a\nTimeoutError: the code was ended after 20 s",
-            "TimeoutError: the code was ended after 20 s",
+            "a\nTimeoutError: the code was terminated after 20 s",
+            "TimeoutError: the code was terminated after 20 s",
         ),
     ],
     ids=["output", "bytes", "error", "exit code", "time"],
@@ -243,8 +243,8 @@ def test_each_end_of_a_program_is_told(
     ("size", "shown"),
     [
         (20, "a" * 20),
-        (21, f"{'a' * 10}\n[… 1 characters left out …]\n{'a' * 10}"),
-        (2000, f"{'a' * 10}\n[… 1,980 characters left out …]\n{'a' * 10}"),
+        (21, f"{'a' * 10}\n[… 1 characters omitted …]\n{'a' * 10}"),
+        (2000, f"{'a' * 10}\n[… 1,980 characters omitted …]\n{'a' * 10}"),
     ],
 )
 def test_each_part_of_a_result_has_its_limit(size: int, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:

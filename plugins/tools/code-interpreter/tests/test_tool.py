@@ -93,7 +93,8 @@ def test_a_module_for_plots_that_is_missing_names_the_extra(make_interpreter: Ma
         assert f"No module named '{named}'" in asked.text
         assert asked.metadata["note"] in asked.text
         assert asked.metadata["note"] == (
-            f'{named} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'
+            f"{named} is not installed where the code runs. To install it, run: "
+            'pip install "jackfield-code-interpreter[plots]"'
         )
     for line in ("import oops", "raise ModuleNotFoundError(\"No module named 'matplotlib.oops'\")", "1 / 0"):
         other = interpreter.run(line)
@@ -172,7 +173,7 @@ def test_huge_output_keeps_its_ends(interpreter: Any) -> None:
     said = interpreter.run("print('begin' + 'x' * 10_000_000 + 'end')").text
     assert len(said) < 21_000
     assert "begin" in said
-    assert "characters left out" in said
+    assert "characters omitted" in said
     assert "xend" in said
 
 
@@ -276,8 +277,8 @@ def test_limits_hold_in_what_the_code_starts(interpreter: Any) -> None:
 @pytest.mark.parametrize(
     ("code", "cause"),
     [
-        ("import os; os._exit(3)", r"The code ended the kernel's process \(exit code 3\)"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed: perhaps it used more memory"),
+        ("import os; os._exit(3)", r"The code terminated the kernel process \(exit code 3\)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed, possibly for using too much memory"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "used up its CPU time"),
     ],
 )
@@ -297,7 +298,7 @@ def test_a_kernel_that_died_between_two_calls_is_told(interpreter: Any) -> None:
     process.wait(timeout=30)
     told = interpreter.run("print('x' in globals())")
     assert told.stdout == "False"
-    assert "had ended since the last call" in told.text
+    assert "exited after the last call" in told.text
 
 
 @pytest.mark.parametrize("leave", ["exit()", "import sys; sys.exit"], ids=["exit", "not called"])
@@ -336,13 +337,13 @@ def test_code_that_cannot_be_interrupted_costs_its_kernel(hasty: Any) -> None:
 
 def test_too_large_a_value_is_lost_and_told_and_the_kernel_lives_on(interpreter: Any) -> None:
     interpreter.run("x = 1")
-    assert "output was lost" in interpreter.run("'x' * 35_000_000").text
+    assert "output lost" in interpreter.run("'x' * 35_000_000").text
     assert interpreter.run("print(x)").stdout == "1"
 
 
 def test_a_flood_of_output_is_stopped_before_the_time_is_up(make_interpreter: Make) -> None:
     flooded = make_interpreter(timeout=600).run("while True: print('y' * 1_000_000)")
-    assert "printed too much and was stopped" in flooded.text
+    assert "The code printed too much." in flooded.text
 
 
 # --- turns, runs, event loops ---
@@ -479,7 +480,7 @@ def test_a_second_event_loop_at_the_same_time_is_refused(interpreter: Any, tmp_p
     async def use_from_another() -> None:
         task = asyncio.create_task(interpreter.tool.call({"code": _begin(tmp_path)}))
         await _until_begun(tmp_path)
-        with pytest.raises(ToolServiceError, match="in use from another event loop"):
+        with pytest.raises(ToolServiceError, match="in use by another event loop"):
             await asyncio.to_thread(lambda: asyncio.run(interpreter.tool.call({"code": "1"})))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

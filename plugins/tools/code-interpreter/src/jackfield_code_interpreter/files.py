@@ -55,7 +55,7 @@ class BroughtFiles:
         """
         notes = [note for path in paths for note in self._bring(path)]
         if len(notes) > _MAX_NOTES:
-            notes[_MAX_NOTES:] = [f"Note: the same holds for {len(notes) - _MAX_NOTES} more files."]
+            notes[_MAX_NOTES:] = [f"Note: the same applies to {len(notes) - _MAX_NOTES} more files."]
         return notes
 
     def _bring(self, path: str) -> Iterator[str]:
@@ -77,7 +77,7 @@ class BroughtFiles:
             yield f"Note: the file {shown} could not be copied to the working directory: {error.strerror}."
             return
         if name != source.name and path not in self._copies:
-            yield f"Note: a file {shown} already existed; the conversation's file is {_shown(name)}."
+            yield f"Note: a file named {shown} already existed; the conversation's file was copied as {_shown(name)}."
         self._copies[path], self._seen[path] = name, state
 
     @contextmanager
@@ -94,7 +94,7 @@ class BroughtFiles:
                 yield None, facts
                 return
             if stat.S_ISLNK(facts.st_mode):
-                raise _RefusedError("it is a link; name the file itself")
+                raise _RefusedError("it is a symbolic link; pass the path of the file itself")
             if not stat.S_ISREG(facts.st_mode):
                 raise _RefusedError("it is not a regular file")
             file = os.open(source.name, FILE, dir_fd=parent)
@@ -103,7 +103,7 @@ class BroughtFiles:
             if not stat.S_ISREG(facts.st_mode):  # replaced meanwhile
                 raise _RefusedError("it is not a regular file")
             if facts.st_nlink > 1 and self._folder.resolve() in real_folder.parents:
-                raise _RefusedError("it has a second name, which may be anywhere")
+                raise _RefusedError("it has another hard link, possibly outside the folder")
             yield file, facts
         finally:
             os.close(file)
@@ -132,11 +132,11 @@ class BroughtFiles:
         limits = (self._limits.file_bytes, self._limits.files, self._limits.total_bytes)
         file_bytes, files, total_bytes = (math.inf if limit is None else limit for limit in limits)
         if size_bytes > file_bytes:
-            raise _RefusedError(f"it has {size_bytes} bytes, and the limit is {file_bytes} (setting 'file_mb')")
+            raise _RefusedError(f"its size of {size_bytes} bytes exceeds the limit of {file_bytes} (setting 'file_mb')")
         if new and len(self._copies) >= files:
-            raise _RefusedError(f"{files} files were copied already (setting 'brought_files')")
+            raise _RefusedError(f"the limit of {files} copied files is reached (setting 'brought_files')")
         if self._copied_bytes + size_bytes > total_bytes:
-            raise _RefusedError(f"all together would have more than {total_bytes} bytes (setting 'brought_mb')")
+            raise _RefusedError(f"the copied files would exceed {total_bytes} bytes in total (setting 'brought_mb')")
         return min(file_bytes, total_bytes - self._copied_bytes)
 
     def _free_name(self, source: Path) -> str:
@@ -198,7 +198,7 @@ def _copy_bytes(source: int, target: int, most: float) -> int:
     while piece := os.read(source, _PIECE_BYTES):
         copied += len(piece)
         if copied > most:
-            raise _RefusedError(f"it grew beyond the limit of {most} bytes")
+            raise _RefusedError(f"it grew beyond the limit of {most} bytes while being copied")
         while piece:
             piece = piece[os.write(target, piece) :]
     return copied

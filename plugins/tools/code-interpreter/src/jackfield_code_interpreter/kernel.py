@@ -45,7 +45,7 @@ class KernelDiedError(Exception):
     """The kernel process ended. After a signal, `exit_code` is 128 plus the signal number."""
 
     def __init__(self, exit_code: int) -> None:
-        super().__init__(f"the kernel ended with exit code {exit_code}")
+        super().__init__(f"the kernel exited with code {exit_code}")
         self.exit_code = exit_code
 
 
@@ -124,7 +124,7 @@ class Kernel:
             async with asyncio.timeout(timeout_s):
                 await self._answer()
         except TimeoutError:
-            raise RuntimeError(f"it did not answer in {timeout_s:g} s") from None
+            raise RuntimeError(f"no response within {timeout_s:g} s") from None
 
     async def _answer(self) -> None:
         """Wait until the kernel replies and its iopub messages arrive."""
@@ -134,7 +134,7 @@ class Kernel:
             if await self._take_reply(requests) is not None and await _receive(client.iopub_channel, _POLL_S):
                 return
             if not self.is_alive:
-                raise RuntimeError("it ended before it answered")
+                raise RuntimeError("it exited before responding")
 
     @property
     def is_alive(self) -> bool:
@@ -185,7 +185,7 @@ class Kernel:
                 raise KernelDiedError(self._exit_code())
             elif await self._is_silent(course):
                 self.loop = None  # a message that was too large closed the channel, which is reopened for the next call
-                yield "stream", {"name": "stderr", "text": "[output was lost: it was too much at once]\n"}
+                yield "stream", {"name": "stderr", "text": "[output lost: too much at once]\n"}
                 break
         if error := course.untold_error():
             yield "error", error  # its message was lost, or could not be encoded because of a lone surrogate
@@ -237,7 +237,10 @@ class Kernel:
                 while self.is_alive:  # noqa: ASYNC110 - a process is polled: nobody sets an event when it ends
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            _log.warning("the guard of a kernel does not end: it is killed, and what the code started may live on")
+            _log.warning(
+                "a kernel's guard process did not exit and is being killed; processes started by the code may keep "
+                "running"
+            )
         finally:
             self._make_sure()
         await self._manager.cleanup_resources()
@@ -263,7 +266,7 @@ class Kernel:
 
     def _connected(self) -> AsyncKernelClient:
         if self._client is None:
-            raise RuntimeError("the kernel has been ended")
+            raise RuntimeError("the kernel has been shut down")
         return self._client
 
     def _disconnect(self) -> None:
@@ -394,11 +397,15 @@ class _OneSpec(KernelSpecManager):
 _STEPS = (
     (
         "No module named.*ipykernel|ipykernel.*No module named",
-        "install ipykernel for the interpreter of the setting 'python' (python -m pip install ipykernel)",
+        "install ipykernel for the interpreter in the setting 'python' (python -m pip install ipykernel)",
     ),
-    ("MemoryError|failed to map|Cannot allocate memory", "raise the setting 'memory_mb'"),
-    ("can't start new thread|Resource temporarily unavailable", "raise the setting 'processes'"),
-    ("", "its own words are in the log; check the settings 'python', 'work_dir', 'memory_mb' and 'start_timeout'"),
+    ("MemoryError|failed to map|Cannot allocate memory", "increase the setting 'memory_mb'"),
+    ("can't start new thread|Resource temporarily unavailable", "increase the setting 'processes'"),
+    (
+        "",
+        "see the kernel's output in the log, and check the settings "
+        "'python', 'work_dir', 'memory_mb' and 'start_timeout'",
+    ),
 )
 
 
@@ -409,7 +416,7 @@ def _not_started(launch: KernelLaunch, reason: str) -> ToolServiceError:
     last = log_text.strip().rpartition("\n")[2]
     return ToolServiceError(
         f"The code interpreter's kernel did not start: {last or reason}. No code was run, and trying again will not "
-        f"help. Whoever set it up can repair it: {step}.",
+        f"help. Ask the user to fix the setup: {step}.",
         code="kernel_not_started",
     )
 

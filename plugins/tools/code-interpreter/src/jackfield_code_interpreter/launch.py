@@ -22,8 +22,8 @@ BARRIERS: tuple[str, ...] = (NAMESPACES, LANDLOCK)
 """Barriers between the code and other processes when there is no sandbox. The first one that works is used."""
 
 _ISOLATION = {
-    NAMESPACES: "processes only: the code sees and signals its own; your files and network are open to it",
-    LANDLOCK: "processes only: the code signals and looks into its own; your files and network are open to it",
+    NAMESPACES: "processes only: the code can see and signal only its own, but can access your files and the network",
+    LANDLOCK: "processes only: the code can signal and inspect only its own, but can access your files and the network",
 }
 _NO_ISOLATION = "none: limits only"
 

@@ -99,15 +99,15 @@ class Output:
         encoded = "".join(encoded.split())
         self.received_chars += len(encoded)
         if len(self.images) >= self._max_images:
-            return f"[image left out: only {self._max_images} are returned by one call]"
+            return f"[image omitted: one call returns at most {self._max_images} images]"
         if not encoded or len(encoded) > _MAX_IMAGE_CHARS:
-            return "[image left out: it is too large; draw it with a lower resolution]"
+            return "[image omitted: too large; draw it at a lower resolution]"
         if self._images_chars + len(encoded) > _MAX_IMAGES_CHARS:
-            return "[image left out: together they are too large; draw them with a lower resolution]"
+            return "[image omitted: the images are too large in total; draw them at a lower resolution]"
         try:  # the label comes from the code, which may claim anything
             image = decode_image(encoded)
         except UnsupportedInputError as error:
-            return f"[image left out: {error}]"
+            return f"[image omitted: {error}]"
         self._images_chars += len(encoded)
         self.images.append(image.data_uri)
         return ""
@@ -145,7 +145,7 @@ class Output:
         pieces = [*self._head, *self._tail]
         if self._left_out:
             first = self._tail[0]
-            note = f"\n[… {self._left_out} characters left out …]\n"
+            note = f"\n[… {self._left_out} characters omitted …]\n"
             pieces.insert(len(self._head), _Piece(first.block, first.kind, note))
         blocks = []
         for _, group in groupby(pieces, key=lambda piece: piece.block):

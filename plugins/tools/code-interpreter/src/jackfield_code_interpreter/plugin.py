@@ -8,9 +8,9 @@ NAME = "code_interpreter"
 
 DESCRIPTION = {
     "en": (
-        "Runs Python code in a Jupyter kernel and returns what it prints, shows or raises, plots included. Variables, "
-        "imports and files stay for the next call. The files of the conversation are in the working directory under "
-        "their own names. Print what you want to read; input() does not work."
+        "Runs Python code in a Jupyter kernel and returns its output, errors and plots. Variables, imports and files "
+        "are kept for the next call. The files of the conversation are in the working directory under their own "
+        "names. Print any value you want to see; input() does not work."
     ),
     "zh": (
         "在 Jupyter 内核中运行 Python 代码，返回打印、显示或抛出的内容，图表也会返回。"
@@ -29,8 +29,8 @@ EXECUTOR = "python_executor"
 
 EXECUTOR_DESCRIPTION = {
     "en": (
-        "Runs a Python program to its end and returns what it prints and the value of its last line. Nothing is kept "
-        "for the next program. input() does not work."
+        "Runs a Python program and returns its output and the value of its last line. Nothing is kept for the next "
+        "program. input() does not work."
     ),
     "zh": "运行一段 Python 程序，返回其打印的内容和最后一行的值。不会为下一段程序保留任何内容；不能使用 input()。",
 }
@@ -50,7 +50,7 @@ def tools() -> list[ToolSpec]:
             name=NAME,
             target="jackfield_code_interpreter.tool:CodeInterpreter",
             config="jackfield_code_interpreter.config:CodeInterpreterConfig",
-            summary="Runs Python in a Jupyter kernel that keeps its state for the run.",
+            summary="Runs Python in a Jupyter kernel that keeps state for the whole run.",
             description=DESCRIPTION,
             parameters=PARAMETERS,
             concurrent=False,
@@ -63,7 +63,7 @@ def tools() -> list[ToolSpec]:
             name=EXECUTOR,
             target="jackfield_code_interpreter.python_executor:PythonExecutor",
             config="jackfield_code_interpreter.python_executor:PythonExecutorConfig",
-            summary="Runs a Python program in a sandbox, and keeps nothing.",
+            summary="Runs a Python program in a sandbox, without keeping any state.",
             description=EXECUTOR_DESCRIPTION,
             parameters=PARAMETERS,
             timeout_s=TIMEOUT_S,

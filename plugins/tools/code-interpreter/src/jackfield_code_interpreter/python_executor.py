@@ -61,11 +61,11 @@ class PythonExecutorConfig(Config):
     """Settings for running a program. A limit of None means unlimited."""
 
     sandbox: str = Field(
-        default=AUTO, min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"
+        default=AUTO, min_length=1, description="'auto' (the best sandbox installed), the name of a sandbox, or 'none'"
     )
-    timeout: float = Field(default=20, gt=0, le=3600, description="Seconds a program may take")
-    memory_mb: int | None = Field(default=1024, ge=64, description="Memory of a program")
-    max_output_chars: int = Field(default=4000, ge=20, description="Longer output is cut in the middle")
+    timeout: float = Field(default=20, gt=0, le=3600, description="Time limit for a program, in seconds")
+    memory_mb: int | None = Field(default=1024, ge=64, description="Memory limit for a program")
+    max_output_chars: int = Field(default=4000, ge=20, description="Longer output is truncated in the middle")
 
 
 class PythonExecutor(BaseTool):
@@ -126,7 +126,7 @@ class PythonExecutor(BaseTool):
             else:
                 done = await _run_program(sandbox, code, limits)
         except (SandboxError, PluginError) as error:
-            raise ToolServiceError(f"the code cannot be run: {error}") from error
+            raise ToolServiceError(f"cannot run the code: {error}") from error
         report = done.error.strip().rpartition("\n")[2] or _DONE
         return ToolResult(_text(done, self.config.max_output_chars), {"report": report, "sandbox": layer})
 
@@ -141,7 +141,7 @@ class PythonExecutor(BaseTool):
         if not isinstance(code, str):
             raise ToolArgumentError(f"{EXECUTOR}: 'code' must be a string")
         if not is_utf8(code):
-            raise ToolArgumentError(f"{EXECUTOR}: 'code' contains a lone surrogate: write the whole character")
+            raise ToolArgumentError(f"{EXECUTOR}: 'code' contains a lone surrogate: pass the complete character")
         return without_fence(code)
 
     def _sandbox(self) -> tuple[ProgramSandbox | CodeSandbox, str]:
@@ -209,9 +209,9 @@ async def _run_program(sandbox: ProgramSandbox, code: str, limits: Limits) -> Co
 def _result(done: Finished, limits: Limits) -> CodeResult:
     error = ""
     if done.timed_out:
-        error = f"TimeoutError: the code was ended after {limits.wall_s:g} s"
+        error = f"TimeoutError: the code was terminated after {limits.wall_s:g} s"
     elif done.exit_code:
-        error = done.stderr.decode(errors="replace").strip() or f"the program ended with exit code {done.exit_code}"
+        error = done.stderr.decode(errors="replace").strip() or f"the program exited with code {done.exit_code}"
     return CodeResult(None, done.stdout.decode(errors="replace"), error)
 
 
@@ -224,4 +224,4 @@ def _text(done: CodeResult, most_chars: int) -> str:
 def _cut(text: str, most_chars: int) -> str:
     half = most_chars // 2
     left_out = len(text) - most_chars
-    return text if left_out <= 0 else f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
+    return text if left_out <= 0 else f"{text[:half]}\n[… {left_out:,} characters omitted …]\n{text[-half:]}"

@@ -29,7 +29,7 @@ _FLOOD_BYTES = 50_000_000
 _LONGEST_FOLDER = 60  # bytes; the path of a socket below it must fit into 107
 
 KEPT = "Variables and imports are kept."
-LOST = "All variables and imports are lost, files are kept; the next call starts a new kernel."
+LOST = "All variables and imports are lost, but files are kept; the next call starts a new kernel."
 
 State = Literal["kept", "lost"]
 
@@ -147,7 +147,7 @@ class KernelSession:
         if loop is not self._loop:
             if self._calls:
                 raise ToolServiceError(
-                    "This code interpreter is in use from another event loop: use one tool for each."
+                    "This code interpreter is in use by another event loop: create one for each event loop."
                 )
             self._loop, self._lock = loop, asyncio.Lock()
         self._calls += 1
@@ -172,8 +172,8 @@ class KernelSession:
             return kernel, ()
         if kernel is not None:
             await self._drop()
-            notes = ("Note: the kernel had ended since the last call, and a new one ran this code: earlier variables "
-                     "and imports are gone.",)  # fmt: skip
+            notes = ("Note: the kernel exited after the last call, so this code ran in a new kernel: earlier variables "
+                     "and imports are lost.",)  # fmt: skip
         return await self._start(), notes
 
     async def _start(self) -> Kernel:
@@ -186,8 +186,8 @@ class KernelSession:
             connection = Path(tempfile.mkdtemp(prefix="k", dir=private))
         except OSError as error:
             raise ToolServiceError(
-                f"The code interpreter's folder {str(private)!r} cannot be used any more: {error.strerror}. No code "
-                "was run. A new run gets a new folder.",
+                f"The code interpreter's folder {str(private)!r} can no longer be used: {error.strerror}. No code "
+                "was run. Start a new run to get a new folder.",
                 code="folder_lost",
             ) from error
         folders = KernelFolders(self.work_dir, private, connection)
@@ -197,7 +197,7 @@ class KernelSession:
                 self._is_unused = False
             launch = await sync.in_worker(lambda: kernel_launch(self._config, folders, self._sandbox))
         except SandboxError as error:
-            raise ToolServiceError(f"The code cannot be run: {error}", code="no_sandbox") from error
+            raise ToolServiceError(f"Cannot run the code: {error}", code="no_sandbox") from error
         self._kernel = await Kernel.start(launch, timeout_s=self._config.start_timeout)
         self._holdings.kernel = self._kernel
         return self._kernel
@@ -219,7 +219,7 @@ class KernelSession:
         except TimeoutError:
             return await self._stopped(kernel, request, output, why=TIMED_OUT)
         except FloodError:
-            return await self._stopped(kernel, request, output, why="The code printed too much and was stopped.")
+            return await self._stopped(kernel, request, output, why="The code printed too much.")
         except KernelDiedError as death:
             await self._drop()
             return Execution(output, (f"{self._cause_of_death(death.exit_code)} {LOST}",), "lost")
@@ -231,7 +231,7 @@ class KernelSession:
     async def _stopped(self, kernel: Kernel, request: str, output: Output, *, why: str) -> Execution:
         if await self._stop(kernel, request, output):
             return Execution(output, (f"{why} It was interrupted. {KEPT}",), "kept")
-        return Execution(output, (f"{why} It could not be interrupted, so the kernel was ended. {LOST}",), "lost")
+        return Execution(output, (f"{why} It could not be interrupted, so the kernel was shut down. {LOST}",), "lost")
 
     async def _stop(self, kernel: Kernel, request: str, output: Output) -> bool:
         """Interrupt the code, and end the kernel if the code does not stop.
@@ -257,12 +257,12 @@ class KernelSession:
     def _cause_of_death(self, exit_code: int) -> str:
         name = signal_name(exit_code)
         if name == "SIGXCPU":
-            return f"The kernel used up its CPU time ({self._config.cpu_s} s over all calls) and was ended."
+            return f"The kernel was terminated because it used up its CPU time ({self._config.cpu_s} s over all calls)."
         if name == "SIGKILL":
-            return "The kernel was killed: perhaps it used more memory than there is; work on smaller pieces."
+            return "The kernel was killed, possibly for using too much memory: process the data in smaller pieces."
         if name:
             return f"The kernel crashed ({name})."
-        return f"The code ended the kernel's process (exit code {exit_code})."
+        return f"The code terminated the kernel process (exit code {exit_code})."
 
 
 def _short_folder() -> str | None:

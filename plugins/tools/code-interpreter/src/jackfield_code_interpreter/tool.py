@@ -141,7 +141,7 @@ class CodeInterpreter(BaseTool):
         if not isinstance(code, str):
             raise ToolArgumentError(f"{NAME}: 'code' must be a string")
         if not is_utf8(code):
-            raise ToolArgumentError(f"{NAME}: 'code' contains a lone surrogate: write the whole character")
+            raise ToolArgumentError(f"{NAME}: 'code' contains a lone surrogate: pass the complete character")
         return without_fence(code)
 
     async def _session(self, context: ToolContext | None) -> KernelSession:
@@ -178,7 +178,7 @@ class CodeInterpreter(BaseTool):
                 self._sandbox = await sync.in_worker(lambda: choose_sandbox(name, ProgramSandbox, host=host))
             except (SandboxError, PluginError) as error:
                 raise ToolServiceError(
-                    f"No code was run, because there is no sandbox for it, and trying again will not help: {error}",
+                    f"No code was run, because no sandbox is available, and trying again will not help: {error}",
                     code="no_sandbox",
                 ) from error
         return self._sandbox
@@ -188,4 +188,5 @@ def _how_to_install(module: str) -> str:
     """Return an installation hint for a missing module of the `plots` extra, or '' if `module` is empty."""
     if not module:
         return ""
-    return f'{module} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'
+    command = 'pip install "jackfield-code-interpreter[plots]"'
+    return f"{module} is not installed where the code runs. To install it, run: {command}"

@@ -63,7 +63,7 @@ class WarmSessions:
         try:
             sync.run(session.warm_up())
         except (JackfieldError, OSError, RuntimeError):  # a call that needs a kernel starts its own, and gets the error
-            _log.info("a kernel could not be started ahead", exc_info=True)
+            _log.info("could not start a kernel in advance", exc_info=True)
         with self._changed:
             self._starting -= 1
             is_kept = session.is_warm and not self._is_closed
