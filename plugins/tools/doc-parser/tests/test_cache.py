@@ -138,7 +138,7 @@ def test_a_file_that_was_cut_or_changed_is_parsed_again(tmp_path: Path, caplog: 
     for damaged in (*(whole[:end] for end in range(len(whole))), whole[:-1] + b"?", b"x" * 50):
         kept(folder).write_bytes(damaged)
         assert DocumentCache(folder, max_bytes=10_000).get(fingerprint_of(path), source="x") is None
-    assert "documents are parsed instead" in caplog.text
+    assert "documents will be parsed without it" in caplog.text
     assert text_of(SimpleDocParser(path=folder), path) == "Tea."
     assert kept(folder).read_bytes() == whole
 
@@ -234,7 +234,7 @@ def test_a_cache_that_cannot_be_used_fails_no_call_and_is_reported_once(
     with caplog.at_level(logging.WARNING):
         assert text_of(tool, tmp_path / "a.txt") == "Tea."
         assert text_of(tool, tmp_path / "b.txt") == "Coffee."
-    assert len([record for record in caplog.records if "cache of documents" in record.message]) == 1
+    assert len([record for record in caplog.records if "document cache" in record.message]) == 1
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

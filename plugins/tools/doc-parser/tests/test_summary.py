@@ -79,7 +79,7 @@ def test_a_document_that_is_too_long_is_refused_before_any_request(
     manual: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading = Reading()
-    with pytest.raises(ToolArgumentError, match="at most 2 are read"):
+    with pytest.raises(ToolArgumentError, match="but the limit is 2: "):
         call_alone(manual, reading, monkeypatch, max_parts=2)
     assert reading.prompts == []
 
@@ -89,7 +89,7 @@ def test_a_document_may_have_as_many_parts_as_allowed(manual: str, monkeypatch: 
     call_alone(manual, reading, monkeypatch)
     count = sum(prompt.startswith("Below is part") for prompt in reading.prompts)
     assert f"all {count} parts" in call_alone(manual, Reading(), monkeypatch, max_parts=count)
-    with pytest.raises(ToolArgumentError, match=f"has {count} parts .* at most {count - 1} are read"):
+    with pytest.raises(ToolArgumentError, match=f"has {count} parts .* but the limit is {count - 1}: "):
         call_alone(manual, Reading(), monkeypatch, max_parts=count - 1)
 
 
@@ -97,8 +97,8 @@ def test_notes_that_cannot_be_joined_are_given_as_they_are(manual: str, monkeypa
     for fails_at in ("Below are notes", "notes on the parts of a document, in order. Join them to one summary without"):
         text = call_alone(manual, Reading(fails_at=fails_at), monkeypatch)
         assert {f"{n}" for n in range(12)} <= set(text.split())
-        assert "all 12 parts" in text or "Made from all" in text
-        assert "joining them failed: " in text
+        assert "all 12 parts" in text or "Based on all" in text
+        assert "combining them failed: " in text
         assert "no quota" in text
 
 
@@ -118,7 +118,7 @@ def test_where_one_group_of_notes_cannot_be_joined_it_is_kept(manual: str, monke
 
     text = call_alone(manual, Joins(), monkeypatch)
     assert {f"{n}" for n in range(12)} <= set(text.split())
-    assert "joining them failed: " in text
+    assert "combining them failed: " in text
 
 
 def test_without_a_model_it_says_what_to_set(manual: str) -> None:

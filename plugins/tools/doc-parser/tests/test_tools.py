@@ -134,7 +134,7 @@ def test_parts_have_all_items_once_in_order_and_fit(sizes: list[int], most: int)
     for part, following in itertools.pairwise(parts):
         assert sum(size for _, size in (*part.items, following.items[0])) > most, "it has as many as fit"
     for number in (0, -1, first.count + 1):
-        with pytest.raises(ToolArgumentError, match=f"there is no part {number}"):
+        with pytest.raises(ToolArgumentError, match=f"no part {number}"):
             part_of(items, number, max_tokens=most, tokens_of=lambda item: item[1])
 
 
@@ -196,9 +196,9 @@ def test_a_long_document_says_how_to_get_the_rest(tmp_path: Path) -> None:
     tool = SimpleDocParser(max_ref_token=100)
     first = ask(tool, files, url="a.txt")
     count = first.metadata["parts"]
-    assert first.content.endswith(f"\n\nThis is part 1 of {count}: for the next, call again with part=2.")
+    assert first.content.endswith(f"\n\nThis is part 1 of {count}: to read the next part, call again with part=2.")
     assert ask(tool, files, url="a.txt", part=count).content.endswith(f"\n\nThis is part {count} of {count}.")
-    with pytest.raises(ToolArgumentError, match=f"there is no part {count + 1}: parts are numbered from 1 to {count}"):
+    with pytest.raises(ToolArgumentError, match=f"no part {count + 1}: parts are numbered from 1 to {count}"):
         ask(tool, files, url="a.txt", part=count + 1)
     cut = ask(DocParser(max_ref_token=100, chunk_size=20), files, url="a.txt").content
     assert cut["note"].startswith("This is part 1 of ")
@@ -234,7 +234,7 @@ def test_one_bad_document_is_a_line_and_the_others_are_used(tmp_path: Path) -> N
 @pytest.mark.parametrize("tool", TOOLS)
 def test_if_nothing_can_be_read_it_is_an_error_that_says_why(tool: type[BaseTool]) -> None:
     arguments = {"files": ["gone.txt"]} if tool is ExtractDocVocabulary else {"url": "gone.txt"}
-    with pytest.raises(DocParserError, match=r"^no document could be read: gone\.txt does not exist"):
+    with pytest.raises(DocParserError, match=r"^none of the documents could be read: gone\.txt does not exist"):
         ask(tool(), ["gone.txt"], **arguments)
 
 
@@ -330,7 +330,7 @@ def test_what_is_not_text_is_not_read_as_text(tmp_path: Path) -> None:
     (tmp_path / "ls").write_bytes(bytes(range(256)) * 40)
     (tmp_path / "letter.txt").write_bytes(b"\x7fELF" + bytes(range(256)) * 40)
     for name in ("ls", "letter.txt"):
-        with pytest.raises(DocParserError, match=f"no document could be read: {name} "):
+        with pytest.raises(DocParserError, match=f"none of the documents could be read: {name} "):
             ask(SimpleDocParser(), [str(tmp_path / name)], url=name)
 
 

@@ -125,8 +125,8 @@ class DocumentCache:
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "the cache of documents in %s is not usable (%s); documents are parsed instead. Delete the folder, or "
-                "set another `path`",
+                "the document cache in %s cannot be used (%s); documents will be parsed without it. Delete the folder, "
+                "or set a different `path`",
                 self.folder,
                 repr(error),
             )
@@ -158,11 +158,11 @@ def _document(data: bytes, source: str, content_hash: str) -> Document:
 
 def _block(text: Any, kind: Any, page: Any, level: Any, part: Any) -> Block:
     if kind not in _KINDS or type(level) is not int or not (page is None or type(page) is int):
-        raise ValueError("a block is not valid")
+        raise ValueError("invalid block")
     return Block(_text(text), kind, page, level, _text(part))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("a text is not valid")
+        raise TypeError("invalid text")
     return value

@@ -31,7 +31,9 @@ class Part(Generic[T]):
         if self.count == 1:
             return ""
         here = f"This is part {self.number} of {self.count}"
-        return here + ("." if self.number == self.count else f": for the next, call again with part={self.number + 1}.")
+        return here + (
+            "." if self.number == self.count else f": to read the next part, call again with part={self.number + 1}."
+        )
 
 
 def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Callable[[T], int]) -> Part[T]:
@@ -48,6 +50,6 @@ def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Call
             starts.append(index)
             used = tokens_of(item)
     if not 1 <= number <= len(starts):
-        raise ToolArgumentError(f"there is no part {number}: parts are numbered from 1 to {len(starts)}")
+        raise ToolArgumentError(f"no part {number}: parts are numbered from 1 to {len(starts)}")
     end = starts[number] if number < len(starts) else len(items)
     return Part(tuple(items[starts[number - 1] : end]), number, len(starts))

@@ -13,10 +13,9 @@ def tools() -> list[ToolSpec]:
             name="doc_parser",
             target="jackfield_doc_parser.chunks:DocParser",
             config="jackfield_doc_parser.settings:DocParserConfig",
-            summary="Cuts a document of the conversation into chunks.",
+            summary="Splits a document of the conversation into chunks.",
             description={
-                "en": "Read a document of this conversation and get it in chunks, each with its number, source and "
-                "length.",
+                "en": "Read a document of this conversation as chunks, each with its number, source and length.",
                 "zh": "读取本次对话中的一个文档并将其分块，返回每个分块的编号、来源和长度。",
             },
             parameters={
@@ -24,12 +23,13 @@ def tools() -> list[ToolSpec]:
                 "properties": {
                     "url": {
                         "type": "string",
-                        "description": "The name of the document; a pattern such as *.pdf for several",
+                        "description": "Name of the document, or a pattern such as *.pdf for several",
                     },
                     "part": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "Which part of a long result, from 1; the result says how many there are",
+                        "description": "Part of a long result to return, starting at 1; the result states how many "
+                        "there are",
                     },
                 },
                 "required": ["url"],
@@ -42,9 +42,9 @@ def tools() -> list[ToolSpec]:
             name="simple_doc_parser",
             target="jackfield_doc_parser.simple:SimpleDocParser",
             config="jackfield_doc_parser.settings:SimpleDocParserConfig",
-            summary="Gives a document of the conversation as text.",
+            summary="Returns a document of the conversation as text.",
             description={
-                "en": "Read a document of this conversation and get its text, a long one part by part.",
+                "en": "Read the text of a document of this conversation. Long documents are returned in parts.",
                 "zh": "读取本次对话中的一个文档，返回其文本；较长的文档分部分返回。",
             },
             parameters={
@@ -52,12 +52,13 @@ def tools() -> list[ToolSpec]:
                 "properties": {
                     "url": {
                         "type": "string",
-                        "description": "The name of the document; a pattern such as *.pdf for several",
+                        "description": "Name of the document, or a pattern such as *.pdf for several",
                     },
                     "part": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "Which part of a long result, from 1; the result says how many there are",
+                        "description": "Part of a long result to return, starting at 1; the result states how many "
+                        "there are",
                     },
                 },
                 "required": ["url"],
@@ -70,9 +71,9 @@ def tools() -> list[ToolSpec]:
             name="extract_doc_vocabulary",
             target="jackfield_doc_parser.vocabulary:ExtractDocVocabulary",
             config="jackfield_doc_parser.settings:VocabularyConfig",
-            summary="Lists the words that are characteristic of the documents of the conversation.",
+            summary="Lists words characteristic of the documents in the conversation.",
             description={
-                "en": "List the words that are characteristic of the documents of this conversation, the most "
+                "en": "List the words characteristic of the documents in this conversation, the most "
                 "important first. Use it to choose keywords for a search.",
                 "zh": "列出本次对话的文档中有代表性的词语，最重要的在前；可用于选择检索关键词。",
             },
@@ -82,11 +83,12 @@ def tools() -> list[ToolSpec]:
                     "files": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Names of the documents; [] for all of them",
+                        "description": "Names of the documents; [] for all documents",
                     },
                     "query": {
                         "type": "string",
-                        "description": "A question: only words in its language are listed, if the documents have any",
+                        "description": "A question; only words in its language are listed, if the documents contain "
+                        "any",
                     },
                 },
                 "required": ["files"],
@@ -99,9 +101,9 @@ def tools() -> list[ToolSpec]:
             name="query_table",
             target="jackfield_doc_parser.tables:QueryTable",
             config="jackfield_doc_parser.settings:QueryTableConfig",
-            summary="Answers SQL over the tables of a document: sums, counts, filters.",
+            summary="Runs SQL queries over the tables of a document: sums, counts, filters.",
             description={
-                "en": "Answer a SQL query (SQLite) over all rows of the tables of a document: spreadsheets, CSV files, "
+                "en": "Run a SQL query (SQLite) over all rows of the tables of a document: spreadsheets, CSV files, "
                 "tables in texts. Use it for sums, counts, averages, maxima and complete lists. Call it without sql "
                 "first: it lists the tables, their columns and first rows.",
                 "zh": "用 SQL（SQLite）查询文档中表格的全部行：电子表格、CSV 文件、正文中的表格。"
@@ -110,10 +112,10 @@ def tools() -> list[ToolSpec]:
             parameters={
                 "type": "object",
                 "properties": {
-                    "url": {"type": "string", "description": "The name of the document"},
+                    "url": {"type": "string", "description": "Name of the document"},
                     "sql": {
                         "type": "string",
-                        "description": "One SELECT; put names of tables and columns in double quotes",
+                        "description": "A single SELECT statement; put table and column names in double quotes",
                     },
                 },
                 "required": ["url"],
@@ -127,9 +129,9 @@ def tools() -> list[ToolSpec]:
             name="summarize_document",
             target="jackfield_doc_parser.summary:SummarizeDocument",
             config="jackfield_doc_parser.settings:SummaryConfig",
-            summary="Summarizes all of a document, however long, part by part.",
+            summary="Summarizes a whole document of any length, part by part.",
             description={
-                "en": "Read all of a document, however long, and get a summary of it, or everything it says about a "
+                "en": "Read a whole document of any length and get a summary of it, or everything it says about a "
                 "question. Each part of the document costs one request to the model.",
                 "zh": "通读整个文档（无论多长），返回摘要，或其中与某个问题有关的全部内容。"
                 "文档的每个部分花费一次模型请求。",
@@ -137,10 +139,11 @@ def tools() -> list[ToolSpec]:
             parameters={
                 "type": "object",
                 "properties": {
-                    "url": {"type": "string", "description": "The name of the document"},
+                    "url": {"type": "string", "description": "Name of the document"},
                     "focus": {
                         "type": "string",
-                        "description": "What the summary is to be about, such as a question; everything if left out",
+                        "description": "Focus of the summary, such as a question; if omitted, the summary covers "
+                        "everything",
                     },
                 },
                 "required": ["url"],

@@ -41,9 +41,9 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
         rows = cursor.fetchmany(job["max_rows"] + 1)
     except (sqlite3.Error, sqlite3.Warning) as error:
         late = time.monotonic() > end
-        return {"error": f"the query took longer than {job['wall_s']:g} s" if late else str(error)}
+        return {"error": f"timed out after {job['wall_s']:g} s" if late else str(error)}
     if cursor.description is None:
-        return {"error": "only a SELECT is answered"}
+        return {"error": "only SELECT statements are supported"}
     return {
         "columns": [column[0] for column in cursor.description],
         "rows": [[_as_json(value) for value in row] for row in rows[: job["max_rows"]]],
@@ -82,7 +82,7 @@ def _main() -> None:
     try:
         result = answer(job)
     except MemoryError:
-        result = {"error": "the query needs too much memory"}
+        result = {"error": "out of memory"}
     sys.stdout.write(json.dumps(result))
 
 

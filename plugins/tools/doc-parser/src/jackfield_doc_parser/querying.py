@@ -59,7 +59,7 @@ class Table:
         """A description of the table for the model, with its first rows."""
         columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(self.columns, self.types, strict=True))
         first = "\n".join(str(list(row)) for row in self.rows[:2])
-        return f'"{self.name}" ({columns}), {len(self.rows)} rows, the first ones:\n{first}'
+        return f'"{self.name}" ({columns}), {len(self.rows)} rows, starting with:\n{first}'
 
 
 def tables_of(documents: Iterable[Document]) -> list[Table]:
@@ -107,14 +107,14 @@ def run_query(tables: Sequence[Table], sql: str, *, max_rows: int) -> Mapping[st
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise ToolArgumentError("the query takes too long: ask for less") from error
+        raise ToolArgumentError("the query takes too long: simplify it or select fewer rows") from error
     except OSError as error:
-        raise ToolServiceError(f"no process for the query can start: {error}") from error
+        raise ToolServiceError(f"cannot start a process for the query: {error}") from error
     if done.returncode:
-        raise ToolArgumentError("the query needs too much time or memory: ask for less")
+        raise ToolArgumentError("the query needs too much time or memory: simplify it or select fewer rows")
     result: Mapping[str, Any] = json.loads(done.stdout)
     if "error" in result:
-        raise ToolArgumentError(f"the query cannot be answered: {result['error']}")
+        raise ToolArgumentError(f"the query failed: {result['error']}")
     return result
 
 

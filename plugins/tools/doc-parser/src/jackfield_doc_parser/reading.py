@@ -25,7 +25,7 @@ from jackfield_documents import DocumentReader, Expanded, Fingerprint, expand, f
 
 _AT_ONCE = 4
 _INDEX = "index:"
-_NO_MODEL = "describe_images needs the model of an agent: add the tool to an agent, or set describe_images to False"
+_NO_MODEL = "describe_images needs an agent's model: add the tool to an agent, or set describe_images to False"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Documents:
         )
         if readings.problems and not readings.documents:
             reasons = (*(str(error) for error in readings.errors), *readings.skipped)
-            raise DocParserError("no document could be read: " + "; ".join(reasons))
+            raise DocParserError("none of the documents could be read: " + "; ".join(reasons))
         return readings
 
     async def _read_all(self, paths: Sequence[str], context: ToolContext | None) -> list[Document | DocParserError]:

@@ -68,8 +68,8 @@ class SummarizeDocument(DocumentTool):
         texts = [text for chunk in chunks for entry in passages([chunk]) for text in entry["text"]]
         if len(texts) > self.config.max_parts:
             raise ToolArgumentError(
-                f"the document has {len(texts)} parts of {self.config.part_tokens} tokens, and at most "
-                f"{self.config.max_parts} are read: search it with retrieval instead, or raise max_parts"
+                f"the document has {len(texts)} parts of {self.config.part_tokens} tokens, but the limit is "
+                f"{self.config.max_parts}: search it with retrieval instead, or increase max_parts"
             )
         reader = _Reader(self._agent(scope), scope)
         focus = str(arguments.get("focus") or "").strip()
@@ -83,9 +83,11 @@ class SummarizeDocument(DocumentTool):
         useful = [note for note in notes if note and not note.strip(" .。").upper().startswith(_NOTHING)]
         summary = await self._joined(useful, reader, scope.lang)
         missing = f"{len(unread)} parts could not be read: {unread[0]}" if unread else ""
-        remarks = [missing or f"Made from all {len(texts)} parts of the document."]
+        remarks = [missing or f"Based on all {len(texts)} parts of the document."]
         if len(reader.failures) > len(unread):
-            remarks.append(f"These are notes on the parts, because joining them failed: {reader.failures[-1]}")
+            remarks.append(
+                f"Only the notes on each part are available, because combining them failed: {reader.failures[-1]}"
+            )
         parts = [summary or "The document says nothing about this.", *remarks, *readings.problems]
         return ToolResult("\n\n".join(parts), {**readings.metadata(), "parts": len(texts)})
 

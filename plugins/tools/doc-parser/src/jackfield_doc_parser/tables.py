@@ -50,7 +50,7 @@ class QueryTable(DocumentTool):
     def _answer(self, readings: Readings, sql: str) -> ToolResult:
         tables = self._tables.of(readings, lambda: tables_of(readings.documents))
         if not tables:
-            raise ToolArgumentError("there is no table in this document")
+            raise ToolArgumentError("this document contains no tables")
         if not sql.strip():
             listed = "\n\n".join(["Tables:", *_listed(tables), *readings.problems])
             return ToolResult(self._fit(listed), readings.metadata())
@@ -67,11 +67,11 @@ class QueryTable(DocumentTool):
         while len(lines) > 1 and estimate_tokens("\n".join(lines)) > self.config.max_ref_token:
             lines = lines[: max(1, len(lines) * 3 // 4)]
         shown = "\n".join(lines)
-        return shown if len(shown) == len(text) else f"{shown}\n… (cut: ask for fewer rows or columns)"
+        return shown if len(shown) == len(text) else f"{shown}\n… (truncated: select fewer rows or columns)"
 
 
 def _listed(tables: Sequence[Table]) -> list[str]:
     """Describe the tables. Data tables come first because the list may be truncated; layout tables are only named."""
     listed = [table.summary for table in tables if not table.is_layout]
     layout = ", ".join(f'"{table.name}"' for table in tables if table.is_layout)
-    return [*listed, *([f"Probably no data, but layout: {layout}"] if layout else [])]
+    return [*listed, *([f"Probably used for layout, not data: {layout}"] if layout else [])]
