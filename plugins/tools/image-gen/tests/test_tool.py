@@ -73,7 +73,7 @@ def test_images_are_saved_under_their_kind_and_given(web: WebServer, tmp_path: P
 
 @pytest.mark.parametrize("prompt", ["", " \n"])
 def test_an_empty_prompt_asks_no_model(web: WebServer, tmp_path: Path, prompt: str) -> None:
-    with pytest.raises(ToolArgumentError, match="there is nothing to make an image of: the prompt is empty"):
+    with pytest.raises(ToolArgumentError, match="the prompt is empty: pass a description of the image"):
         make(web, tmp_path, prompt=prompt)
     assert web.requests == []
 
@@ -117,7 +117,7 @@ def test_a_path_in_the_answer_of_a_model_is_not_read(tmp_path: Path) -> None:
     async def once() -> Any:
         return await tool.call({"prompt": "x"}, context=context)
 
-    with pytest.raises(ToolServiceError, match="scripted:scripted made no image, and answered: Sorry"):
+    with pytest.raises(ToolServiceError, match="scripted:scripted generated no image; it responded: Sorry"):
         asyncio.run(once())
 
 
@@ -125,7 +125,7 @@ def test_a_model_is_needed(tmp_path: Path) -> None:
     async def once() -> Any:
         return await ImageGen().call({"prompt": "x"})
 
-    with pytest.raises(ConfigError, match="image_gen needs a model that makes images: set llm"):
+    with pytest.raises(ConfigError, match="image_gen needs a model that generates images: set llm"):
         asyncio.run(once())
 
 

@@ -12,10 +12,10 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="image_gen",
             target="jackfield_image_gen.tool:ImageGen",
-            summary="Lets a model make images.",
+            summary="Generates images with a model.",
             description={
-                "en": "Make an image from a description. Describe it whole: what is to be seen, where, and in which "
-                "style.",
+                "en": "Generate an image from a description. Describe the whole image: its subjects, their positions "
+                "and the style.",
                 "zh": "根据文字描述生成图片。请完整描述画面：内容、构图和风格。",
             },
             parameters={
@@ -24,7 +24,7 @@ def tools() -> list[ToolSpec]:
                     "prompt": {
                         "type": "string",
                         "maxLength": 20_000,
-                        "description": "What the image is to show, in detail",
+                        "description": "Detailed description of the image",
                     },
                 },
                 "required": ["prompt"],

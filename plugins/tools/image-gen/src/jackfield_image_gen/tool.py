@@ -29,11 +29,11 @@ class ImageGenConfig(Config):
     """Settings for the image model and for fetching images."""
 
     llm: str | ComponentSettings | None = Field(
-        default=None, description="A model that makes images: 'backend:model', or its configuration"
+        default=None, description="Model that generates images: 'backend:model', or its configuration"
     )
-    llm_cfg: ComponentSettings | None = Field(default=None, description="The same as llm, as Qwen-Agent calls it")
+    llm_cfg: ComponentSettings | None = Field(default=None, description="Qwen-Agent's name for llm")
     fetch_cfg: Mapping[str, Any] = Field(
-        default_factory=dict, description="How images that a model gives by URL are fetched; see jackfield-fetch"
+        default_factory=dict, description="Settings of jackfield-fetch for images that a model returns by URL"
     )
 
 
@@ -74,7 +74,7 @@ class ImageGen(BaseTool):
         """
         prompt = self.parse_arguments(params)["prompt"].strip()
         if not prompt:
-            raise ToolArgumentError("there is nothing to make an image of: the prompt is empty")
+            raise ToolArgumentError("the prompt is empty: pass a description of the image")
         workspace = context.workspace if context else Workspace()
         # In a thread, because a backend's imports take a while and would block the event loop.
         model = await in_worker(self._model)
@@ -102,7 +102,7 @@ class ImageGen(BaseTool):
                 llm = self.config.llm or self.config.llm_cfg
                 if not llm:
                     raise ConfigError(
-                        f"{self.name} needs a model that makes images: set llm, as in "
+                        f"{self.name} needs a model that generates images: set llm, as in "
                         f"{{'name': {self.name!r}, 'llm': {{'model_type': 'openai_images', 'model': …}}}}"
                     )
                 self._made = get_chat_model(llm, host=self.host or default_host())
@@ -113,8 +113,8 @@ def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
     addresses = list(_images_of(answer))
     if not addresses:
         text = answer.get_content()[:500]
-        answered = f", and answered: {text}" if text else ""
-        raise ToolServiceError(f"{model.address} made no image{answered}")
+        answered = f"; it responded: {text}" if text else ""
+        raise ToolServiceError(f"{model.address} generated no image{answered}")
     return addresses
 
 
