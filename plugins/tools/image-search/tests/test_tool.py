@@ -154,7 +154,11 @@ def test_a_refusal_never_shows_the_key(web: WebServer) -> None:
 
 @pytest.mark.parametrize(
     ("images", "said"),
-    [((), "no image in this conversation"), (("/a.png",), "given by its URL"), (("data:,x",), "its URL")],
+    [
+        ((), "this conversation contains no image"),
+        (("/a.png",), "not passed by URL"),
+        (("data:,x",), "not passed by URL"),
+    ],
 )
 def test_an_image_without_an_address_is_not_searched_for(web: WebServer, images: tuple[str, ...], said: str) -> None:
     with pytest.raises(ToolArgumentError, match=said):
@@ -199,6 +203,6 @@ def test_so_many_pages_are_shown_as_the_settings_say(web: WebServer) -> None:
 
 @pytest.mark.parametrize("image", ["httpx://c.example/a.png", "https:/c.example/a.png", "ftp://c.example/a.png"])
 def test_an_image_at_another_kind_of_address_is_not_searched_for(web: WebServer, image: str) -> None:
-    with pytest.raises(ToolArgumentError, match="given by its URL"):
+    with pytest.raises(ToolArgumentError, match="only images with an https:// or http:// URL"):
         search(web, image)
     assert web.requests == []

@@ -12,16 +12,19 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="image_search",
             target="jackfield_image_search.tool:ImageSearch",
-            summary="Searches the web by an image.",
+            summary="Searches the web by image.",
             description={
-                "en": "Search the web by an image of this conversation: gives similar images, and the titles and "
-                "addresses of the pages that have them.",
+                "en": "Search the web by an image of this conversation. Returns similar images, with the titles and "
+                "URLs of the pages that contain them.",
                 "zh": "以图搜图：用本次对话中的一张图片搜索互联网，给出相似图片及其所在网页的标题和网址。",
             },
             parameters={
                 "type": "object",
                 "properties": {
-                    "img_idx": {"type": "integer", "description": "Which image of the conversation, from 0"},
+                    "img_idx": {
+                        "type": "integer",
+                        "description": "Number of the image in the conversation, starting at 0",
+                    },
                 },
                 "required": ["img_idx"],
                 "additionalProperties": False,

@@ -25,11 +25,11 @@ _MOST_CHARS = 2000  # of a title, an address or a name
 class ImageSearchConfig(ServiceConfig):
     """Settings for the search service, the number of results and image fetching."""
 
-    provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
-    max_results: int = Field(default=5, ge=1, le=20, description="The most pages in a result")
+    provider: ProviderName = Field(default="serpapi", description="Search service: serpapi or serper")
+    max_results: int = Field(default=5, ge=1, le=20, description="Maximum number of pages in a result")
     fetch_cfg: Mapping[str, Any] = Field(
         default_factory=dict,
-        description="How images that were found are fetched; the settings of jackfield-fetch",
+        description="Settings of jackfield-fetch for fetching the images found",
     )
 
 
@@ -77,10 +77,12 @@ class ImageSearch(BaseTool):
         within = context or ToolContext()
         images = images_in(within.messages, within.files)
         if not images:
-            raise ToolArgumentError("there is no image in this conversation to search for")
+            raise ToolArgumentError("this conversation contains no image to search for")
         image = images[min(max(index, 0), len(images) - 1)]
         if not image[:8].lower().startswith(("https://", "http://")):
-            raise ToolArgumentError("only an image that was given by its URL can be searched for, and this one was not")
+            raise ToolArgumentError(
+                "the image was not passed by URL: only images with an https:// or http:// URL can be searched for"
+            )
         matches = (await self._provider.ask(self._service, image))[: self.config.max_results]
         if not matches:
             return ToolResult("Nothing similar was found.", self._facts([], missing=0))
