@@ -12,9 +12,9 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="image_zoom_in_tool",
             target="jackfield_image_zoom_in.tool:ImageZoomIn",
-            summary="Shows a part of an image, enlarged.",
+            summary="Shows an enlarged part of an image.",
             description={
-                "en": "Look closely at a part of an image of this conversation: gives the part, enlarged, as an image.",
+                "en": "Zoom in on a part of an image of this conversation. Returns the enlarged part as an image.",
                 "zh": "仔细查看本次对话中某张图片的局部：裁剪并放大该区域，以图片形式给出。",
             },
             parameters={
@@ -25,17 +25,18 @@ def tools() -> list[ToolSpec]:
                         "items": {"type": "number", "minimum": 0, "maximum": 1000},
                         "minItems": 4,
                         "maxItems": 4,
-                        "description": "The part: left, top, right and bottom, from 0 to 1000 of the whole image",
+                        "description": "The part to show: left, top, right and bottom, each from 0 to 1000 relative to "
+                        "the whole image",
                     },
                     "label": {
                         "type": "string",
                         "maxLength": 500,
-                        "description": "What this part shows",
+                        "description": "Short description of the part",
                     },
                     "img_idx": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "Which image of the conversation, from 0",
+                        "description": "Number of the image in the conversation, starting at 0",
                     },
                 },
                 "required": ["bbox_2d", "label", "img_idx"],

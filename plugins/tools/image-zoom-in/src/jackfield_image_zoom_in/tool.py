@@ -23,9 +23,9 @@ _FOLDER = "tools/image_zoom_in_tool"
 class ImageZoomInConfig(Config):
     """Settings for the size of images and for fetching them."""
 
-    max_pixels: int = Field(default=50_000_000, ge=1, description="The largest image that is decoded, in pixels")
+    max_pixels: int = Field(default=50_000_000, ge=1, description="Maximum size of an image to decode, in pixels")
     fetch_cfg: Mapping[str, Any] = Field(
-        default_factory=dict, description="How images at URLs are fetched; the settings of jackfield-fetch"
+        default_factory=dict, description="Settings of jackfield-fetch for fetching images by URL"
     )
 
 
@@ -65,9 +65,9 @@ class ImageZoomIn(BaseTool):
         number = int(arguments["img_idx"])
         if number >= len(images):
             raise ToolArgumentError(
-                f"there is no image {number}: the conversation has {len(images)}, counted from 0"
+                f"no image {number}: the images in this conversation are numbered from 0 to {len(images) - 1}"
                 if images
-                else "there is no image in this conversation"
+                else "this conversation contains no images"
             )
         content = await image_bytes(images[number], self._fetcher)
         part = await in_worker(crop_and_enlarge, content, arguments["bbox_2d"], max_pixels=self.config.max_pixels)

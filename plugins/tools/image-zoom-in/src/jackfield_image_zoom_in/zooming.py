@@ -34,7 +34,7 @@ def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) 
         ToolServiceError: The file is not a supported image, or the image is too large.
     """
     if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
-        raise ToolArgumentError("bbox_2d is not a valid region: give left, top, right, bottom, from 0 to 1000")
+        raise ToolArgumentError("bbox_2d is not a valid region: pass left, top, right, bottom, each from 0 to 1000")
     image = _decode(content, max_pixels)
     left, right = _widen(bbox[0], bbox[2], image.width)
     top, bottom = _widen(bbox[1], bbox[3], image.height)
@@ -52,7 +52,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _too_large(max_pixels) from error
     except Exception as error:  # decoders may raise anything on foreign bytes
-        raise ToolServiceError("the image cannot be read: its format is not supported") from error
+        raise ToolServiceError("cannot read the image: unsupported format") from error
     if image.width * image.height > max_pixels:
         raise _too_large(max_pixels)
     try:
@@ -60,7 +60,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
         ImageOps.exif_transpose(image, in_place=True)
         return _plain(image)
     except Exception as error:
-        raise ToolServiceError("the image cannot be read: it is damaged") from error
+        raise ToolServiceError("cannot read the image: the data is corrupted") from error
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -90,7 +90,7 @@ def _size_for_models(width: int, height: int) -> tuple[int, int]:
     Source: `smart_resize` of Qwen's vision models.
     """
     if max(width, height) > _MOST_RATIO * min(width, height):
-        raise ToolArgumentError(f"the part is {width} by {height} pixels: choose one whose sides do not differ so much")
+        raise ToolArgumentError(f"the part of {width} by {height} pixels is too narrow: choose one closer to a square")
     if width * height > _MOST_PIXELS:
         return _scale(width, height, _MOST_PIXELS, math.floor)
     if _round_to_32(width) * _round_to_32(height) < _LEAST_PIXELS:
@@ -108,4 +108,4 @@ def _round_to_32(side: int) -> int:
 
 
 def _too_large(max_pixels: int) -> ToolServiceError:
-    return ToolServiceError(f"the image is too large: only images of at most {max_pixels:,} pixels are looked at")
+    return ToolServiceError(f"the image is too large: the limit is {max_pixels:,} pixels")
