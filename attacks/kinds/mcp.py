@@ -80,7 +80,7 @@ def _fail(step: str, act: str, is_http: bool) -> None:
         took = time.monotonic() - began
         law(took < ENDS_S, f"the run took {took:.1f} s")
         law("stepped" in said or "MCP server 's'" in said, f"the server is not named: {said[:200]}")
-        law("refused" not in said, f"a call without an answer is said to be refused: {said[:200]}")
+        law("rejected" not in said, f"a call without an answer is said to be rejected: {said[:200]}")
         if not is_http:
             pids = [int(file.name) for file in folder.glob("[0-9]*")]
             ends = time.monotonic() + LIMIT_S * 4

@@ -175,7 +175,7 @@ def test_headers_let_in_and_a_wrong_one_is_refused_without_being_shown(guarded: 
     with servers(guarded, tmp_path, headers={"Authorization": f"Bearer {TOKEN}"}) as right:
         assert call(right, "guarded-whoami").content == "you are let in"
     wrong = servers(guarded, tmp_path, headers={"Authorization": "Bearer wrong-token"})
-    with wrong, pytest.raises(ServerEndedError, match=r"'guarded' cannot be used: it answered HTTP 401") as error:
+    with wrong, pytest.raises(ServerEndedError, match=r"'guarded' cannot be used: it returned HTTP 401") as error:
         call(wrong, "guarded-whoami")
     assert "wrong-token" not in str(error.value)
 
@@ -304,7 +304,11 @@ def _get(url: str) -> int:
 
 @pytest.mark.parametrize(
     ("query", "reason"),
-    [("error=no&error_description=not+today", "not today"), ("error=no", "no"), ("state=s", "it sent no code")],
+    [
+        ("error=no&error_description=not+today", "not today"),
+        ("error=no", "no"),
+        ("state=s", "no authorization code received"),
+    ],
 )
 def test_a_refusal_in_the_browser_is_said_with_its_reason(query: str, reason: str) -> None:
     async def run() -> None:
@@ -313,14 +317,14 @@ def test_a_refusal_in_the_browser_is_said_with_its_reason(query: str, reason: st
         await asyncio.to_thread(_get, f"{browser.address}?{query}")
         await browser.answer()
 
-    with pytest.raises(ToolServiceError, match=f"^MCP server 's' refused access: {reason}$"):
+    with pytest.raises(ToolServiceError, match=f"^MCP server 's' denied access: {reason}$"):
         asyncio.run(run())
 
 
 def test_a_port_that_is_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ToolServiceError, match=f"port {port} is in use; set another 'port'"):
+        with pytest.raises(ToolServiceError, match=f"port {port} is in use; set a different 'port'"):
             asyncio.run(access._Browser("s", OAuth(), port).open("https://login.example/"))
 
 

@@ -180,7 +180,7 @@ def test_a_model_is_asked_a_hundred_times_for_one_start_of_a_server() -> None:
 
     results = asyncio.run(ask())
     assert [result.content.text for result in results[:100]] == [str(number) for number in range(100)]
-    assert [result.message for result in results[100:]] == ["no more than 100 answers of the model"] * 2
+    assert [result.message for result in results[100:]] == ["limit of 100 model responses reached"] * 2
     assert len(model.requests) == 100
 
 
@@ -189,5 +189,5 @@ def test_only_texts_can_be_asked() -> None:
     image = SimpleNamespace(type="image", data="", mime_type="image/png")
     for content in (image, [text("a"), image]):
         result = sampled(Sampler("s", model, default_host()), request(content))
-        assert result.message == "the model gave no answer: ValueError"
+        assert result.message == "the model request failed: ValueError"
     assert model.requests == []

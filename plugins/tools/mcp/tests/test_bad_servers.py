@@ -40,7 +40,7 @@ def bad_one(mode: str, **settings: Any) -> dict[str, Any]:
 def test_a_call_that_fails_says_what_the_server_says(bad: MCPServers) -> None:
     with pytest.raises(ToolServiceError, match=r"^there is no such file$"):
         call(bad, "bad-fail")
-    with pytest.raises(ToolServiceError, match=r"'bad' refused the call of 'bad-error': out of order"):
+    with pytest.raises(ToolServiceError, match=r"'bad' rejected the call to 'bad-error': out of order"):
         call(bad, "bad-error")
 
 
@@ -50,7 +50,7 @@ def test_a_server_that_dies_in_a_call_is_started_again_by_the_next_one(
     before = call(bad, "bad-pid").content
     with caplog.at_level(logging.WARNING, "jackfield_mcp"), pytest.raises(ServerEndedError) as ended:
         call(bad, "bad-die")
-    assert "'bad' ended with exit code 3 during the call of 'bad-die', which may or may not" in str(ended.value)
+    assert "'bad' exited with code 3 during the call to 'bad-die', which may or may not" in str(ended.value)
     assert "Traceback: it broke" in caplog.text
     assert call(bad, "bad-pid").content != before
     asyncio.run(until(lambda: not is_running(int(before))))
@@ -71,7 +71,7 @@ def test_a_server_that_was_killed_between_calls_is_started_again(bad: MCPServers
 
 
 def test_an_answer_that_is_too_large_ends_the_server_and_names_the_limit(bad: MCPServers) -> None:
-    with pytest.raises(ServerEndedError, match=r"'bad' sent a message of more than 1048576 bytes during the call"):
+    with pytest.raises(ServerEndedError, match=r"'bad' sent a message larger than 1048576 bytes during the call"):
         call(bad, "bad-huge")
     assert call(bad, "bad-echo", text="again").content == "echo: again"
 
@@ -94,17 +94,19 @@ def test_a_server_may_ask_the_model_that_its_settings_name(kept: str) -> None:
     with MCPServers(mcpServers={"bad": {**BAD, "sampling": model}}, cache_folder=kept) as servers:
         sampled = json.loads(call(servers, "bad-sample").content)
         assert sampled["content"] == {"type": "text", "text": "something"}
-        assert "no answer" in call(servers, "bad-sample").content  # the script has ended
+        assert "the model request failed: " in call(servers, "bad-sample").content  # the script has ended
     assert [message.get_text_content() for message in model.requests[0].messages][-1] == "say something"
 
 
 def test_an_answer_that_does_not_fit_its_schema_is_an_error_that_says_so(bad: MCPServers) -> None:
-    with pytest.raises(ToolServiceError, match=r"'bad' answered the call of 'bad-lie' wrongly: .*'not a number'"):
+    with pytest.raises(
+        ToolServiceError, match=r"'bad' sent an invalid response to the call to 'bad-lie': .*'not a number'"
+    ):
         call(bad, "bad-lie")
 
 
 def test_a_call_that_takes_too_long_is_given_up(kept: str) -> None:
-    says = r"'bad' did not finish the call of 'bad-hang' in 0.2 s"
+    says = r"'bad' did not finish the call to 'bad-hang' within 0.2 s"
     slow = MCPServers(mcpServers={"bad": {**BAD, "call_timeout_s": 0.2}}, cache_folder=kept)
     with slow, pytest.raises(ToolTimeoutError, match=says):
         call(slow, "bad-hang")
@@ -138,10 +140,10 @@ def test_a_connection_that_times_out_is_lost_whether_or_not_the_call_has_a_limit
     async def ask(timeout_s: float | None) -> None:
         async with RunResources() as resources:
             opened = await tool.source.session(ToolContext(resources=resources))
-            await opened.do(times_out, what="the call of 'pid'", timeout_s=timeout_s)
+            await opened.do(times_out, what="the call to 'pid'", timeout_s=timeout_s)
 
     for timeout_s in (None, 60.0):
-        with pytest.raises(ServerEndedError, match=r"during the call of 'pid'"):
+        with pytest.raises(ServerEndedError, match=r"during the call to 'pid'"):
             asyncio.run(ask(timeout_s))
 
 
@@ -250,7 +252,7 @@ def test_tools_that_cannot_be_used_are_left_out_and_names_are_made_to_fit(
 
 
 def test_two_thousand_tools_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    says = r"'bad' offers more than 500 tools: name those .* 'include'"
+    says = r"'bad' offers more than 500 tools: list the ones .* 'include'"
     with MCPServers(mcpServers=bad_one("many"), cache_folder=str(tmp_path)) as servers:  # noqa: SIM117
         with pytest.raises(ToolServiceError, match=says):
             tools_of(servers)
@@ -262,9 +264,9 @@ def test_two_thousand_tools_are_refused_with_the_way_out(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("mode", "settings", "says"),
     [
-        ("silent", {"connect_timeout_s": 0.3}, r"'bad' did not answer in 0\.3 s"),
-        ("silent_list", {"list_timeout_s": 0.3}, r"'bad' did not list its tools in 0\.3 s"),
-        ("exit", {}, r"'bad' cannot be used: it ended with exit code 1"),
+        ("silent", {"connect_timeout_s": 0.3}, r"'bad' did not respond within 0\.3 s"),
+        ("silent_list", {"list_timeout_s": 0.3}, r"'bad' did not list its tools within 0\.3 s"),
+        ("exit", {}, r"'bad' cannot be used: it exited with code 1"),
     ],
 )
 def test_a_server_that_cannot_be_listed_ends_the_run_with_its_name_and_leaves_nothing(
@@ -294,9 +296,7 @@ def test_an_address_where_nothing_listens_is_named_as_such(tmp_path: Path, caplo
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"
     agent = FnCallAgent([MCPServers(mcpServers={"far": {"url": url}}, cache_folder=str(tmp_path))], ScriptedModel([]))
-    with pytest.raises(
-        JackfieldError, match=r"'far' cannot be used: its address cannot be reached .*: check its 'url'"
-    ):
+    with pytest.raises(JackfieldError, match=r"'far' cannot be used: could not connect .*: check 'url', and that"):
         agent.ask("go")
     (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert (record.getMessage(), record.exc_info) == ("MCP server 'far' cannot be used", None)

@@ -147,9 +147,9 @@ MALFORMED = {
     '{"name": "%s", "inputSchema": {"type": "object", "properties": {"a": 5}}}': "properties",
     '{"name": "%s", "inputSchema": {"type": "object"}, "description": ["a"]}': "description",
     '{"name": "%s", "inputSchema": {"type": "object"}, "annotations": "x"}': "annotations",
-    '{"name": "%s", "inputSchema": ' + deep(120) + "}": f"nested deeper than {MOST_LEVELS} levels",
-    '{"name": "%s", "inputSchema": ' + deep(20_000) + "}": f"nested deeper than {MOST_LEVELS} levels",
-    '{"name": "%s", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}': "as a task only",
+    '{"name": "%s", "inputSchema": ' + deep(120) + "}": f"nested more than {MOST_LEVELS} levels deep",
+    '{"name": "%s", "inputSchema": ' + deep(20_000) + "}": f"nested more than {MOST_LEVELS} levels deep",
+    '{"name": "%s", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}': "called as a task",
     with_pattern(r"(?<!b)a"): "pattern",
     with_pattern(r"(a+)\1"): "pattern",
     with_pattern("a{1,1000}{1,1000}"): "pattern",
@@ -171,9 +171,7 @@ def test_a_malformed_tool_costs_only_itself_and_is_named_with_its_fault(
     told = [record.getMessage() for record in caplog.records]
     for at, (text, fault) in enumerate(MALFORMED.items()):
         name = f"'bad_{at}'" if '"name": "%s"' in text else f"'{at}'"
-        assert any(f"MCP server 's': the tool {name} was left out: " in line and fault in line for line in told), text[
-            :80
-        ]
+        assert any(f"MCP server 's': skipped the tool {name}: " in line and fault in line for line in told), text[:80]
     (part,) = servers.fixed_tools()
     kept = Keeper(servers.config.cache_folder).load(part._identity)  # type: ignore[union-attr]
     assert kept is not None
@@ -192,7 +190,7 @@ def test_the_pattern_of_an_output_schema_is_matched_in_bounded_time(
     tools = lists(tools=json.dumps([with_output("slow", "^(a+)+$"), with_output("odd", "(?<!b)a")]).encode())
     result = json.dumps({"content": [], "structuredContent": {"x": "a" * 60 + "!"}}).encode()
     listing.answer = lambda method, params: result if method == "tools/call" else tools(method, params)
-    with pytest.raises(ToolServiceError, match=r"the result does not fit its output schema: .*does not match"):
+    with pytest.raises(ToolServiceError, match=r"the result does not match the output schema: .*does not match"):
         call(servers, "s-slow")
     with caplog.at_level(logging.WARNING, "jackfield_mcp"):
         assert call(servers, "s-odd").metadata["structured_content"] == {"x": "a" * 60 + "!"}
@@ -290,7 +288,7 @@ def test_halves_of_characters_and_duplicates_cost_no_list(
     assert list(tools) == ["s-half", "s-sound"]
     assert tools["s-half"].description == "?"
     assert tools["s-sound"].description == "sound"
-    assert "the tool 'sound' was left out: another tool has this name" in caplog.text
+    assert "skipped the tool 'sound': another tool has the same name" in caplog.text
 
 
 def test_a_huge_description_is_cut(servers: MCPServers, listing: Lists) -> None:
@@ -338,7 +336,7 @@ def test_endless_pages_end(
     listing.asked.clear()
     lines = call(servers, "s-list_resources").content.splitlines()
     assert listing.asked.count("resources/list") == asked
-    assert ("… and more, which were not listed" in lines) is (cursors == "new")
+    assert ("… and more, not listed" in lines) is (cursors == "new")
 
 
 @given(

@@ -112,7 +112,7 @@ def test_the_type_of_an_address_may_be_said(streamable: Listening, sse: Listenin
     wrong = {"old": {"type": "streamable-http", "url": sse.url}}
     with MCPServers(mcpServers=wrong, cache_folder=str(tmp_path)) as servers, pytest.raises(ServerEndedError) as error:
         tools_of(servers)
-    assert "'old' cannot be used: it answered HTTP 404" in str(error.value)
+    assert "'old' cannot be used: it returned HTTP 404" in str(error.value)
 
 
 def test_tools_are_listed_with_whole_schemas(everything: MCPServers) -> None:
@@ -144,7 +144,7 @@ def test_resources_and_prompts_are_tools(everything: MCPServers) -> None:
     assert "args-prompt" in call(everything, "every-list_prompts").content
     prompt = call(everything, "every-get_prompt", name="args-prompt", arguments={"city": "Rome"}).content
     assert prompt == "user: What's weather in Rome?"
-    with pytest.raises(ToolServiceError, match=r"'every' refused the call of 'every-get_prompt': .*no-such-prompt"):
+    with pytest.raises(ToolServiceError, match=r"'every' rejected the call to 'every-get_prompt': .*no-such-prompt"):
         call(everything, "every-get_prompt", name="no-such-prompt")
 
 
@@ -272,7 +272,7 @@ def test_runs_on_any_loop_share_a_server_that_its_set_owns(tmp_path: Path) -> No
     with servers:
         assert '"time_difference": "+9.0h"' in of(asyncio.run(agent().aask("go")))  # on a loop that is closed then
         assert '"time_difference": "+9.0h"' in of(agent().ask("go"))  # on the background loop
-        with pytest.raises(ConfigError, match="is open already"), servers:
+        with pytest.raises(ConfigError, match="are already open"), servers:
             pass
         with pytest.raises(ToolServiceError, match="Invalid"):
             call(servers, "time-convert_time", **{**TOKYO, "target_timezone": "Nowhere"})

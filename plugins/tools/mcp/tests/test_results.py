@@ -77,7 +77,7 @@ def test_what_is_no_image_or_sound_enters_no_conversation_as_one(content: bytes)
     for kind in ("image", "audio"):
         text = called(kind, content, f"{kind}/png")
         assert isinstance(text, str)
-        assert text.startswith(f"[{kind} that was left out, labelled '{kind}/png': ")
+        assert text.startswith(f"[{kind} labelled '{kind}/png' omitted: ")
         assert isinstance(shown(content, f"{kind}/png"), str)
 
 
@@ -163,16 +163,17 @@ def test_the_messages_of_a_prompt_come_after_their_roles() -> None:
 def test_bytes_that_are_no_base64_are_named() -> None:
     blob = SimpleNamespace(uri="a://b", mime_type="application/zip", blob="!!")
     result = results.of_resource(SimpleNamespace(contents=[blob]), "s")
-    assert result.content == "[a://b: application/zip, not shown: it is not base64]"
+    assert result.content == "[a://b: application/zip, not shown: invalid base64]"
     assert result.metadata == {"server": "s"}
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(encoded(b"x" * 9), "it is application/octet-stream, 9 bytes"), ("!!", "not base64")],
+    [
+        (encoded(b"x" * 9), "expected audio, got an unknown format (9 bytes)"),
+        ("!!", "the data is not valid base64"),
+    ],
 )
 def test_a_sound_that_is_none_is_left_out_with_the_reason(data: str, reason: str) -> None:
     sound = block("audio", data=data, mime_type="audio/wav")
-    text = results.of_call(result_of(sound), "s").content
-    assert str(text).startswith("[audio that was left out, labelled 'audio/wav': ")
-    assert str(text).endswith(f"{reason.rpartition(', ')[2]}]")
+    assert results.of_call(result_of(sound), "s").content == f"[audio labelled 'audio/wav' omitted: {reason}]"

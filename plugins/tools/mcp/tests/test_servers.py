@@ -93,7 +93,7 @@ def test_what_other_programs_say_to_themselves_changes_nothing(caplog: pytest.Lo
     caplog.set_level(logging.INFO)
     server = one({"command": "c", "autoApprove": ["rm"], "trust": True, "timeout": 5, "description": "d"})
     assert server == ServerConfig(command="c")
-    assert "'autoApprove' is a setting of other programs" in caplog.text
+    assert "'autoApprove' is a setting for other programs" in caplog.text
     assert parse_servers({"mcpServers": {"x": {"command": "c", "disabled": True}, "y": {"command": "d"}}}).keys() == {
         "y"
     }
@@ -141,18 +141,18 @@ def test_values_of_variables_are_not_expanded_again(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "needs 'mcpServers'"),
-        ({"mcpServers": []}, "must be a dict of servers"),
+        ({}, "missing 'mcpServers'"),
+        ({"mcpServers": []}, "'mcpServers' must be a dict that maps server names to settings"),
         ({"mcpServers": {"x": "npx"}}, "'x' must be a dict"),
-        ({"mcpServers": {"x": {}}}, "'x'.*needs either 'command', to start it, or 'url'"),
-        ({"mcpServers": {"x": {"command": "c", "url": "https://e.com"}}}, "'x'.*needs either"),
+        ({"mcpServers": {"x": {}}}, "'x'.*specify either 'command' to start the server or 'url'"),
+        ({"mcpServers": {"x": {"command": "c", "url": "https://e.com"}}}, "'x'.*specify either 'command'"),
         ({"mcpServers": {"x": {"command": "c", "args": "a"}}}, "'x'.*args"),
         ({"mcpServers": {"x": {"command": "c", "comand": "d"}}}, "'x'.*unknown setting 'comand'"),
-        ({"mcpServers": {"x": {"url": "ftp://e.com"}}}, "'x'.*begins with https://"),
+        ({"mcpServers": {"x": {"url": "ftp://e.com"}}}, "'x'.*must start with https://"),
         ({"mcpServers": {"x": {"url": "https://e.com", "type": "carrier pigeon"}}}, "'carrier pigeon' is not a valid"),
-        ({"mcpServers": {"x": {"url": "https://e.com", "type": "stdio"}}}, "'stdio' is for servers with a 'command'"),
-        ({"mcpServers": {"x": {"command": "c", "type": "sse"}}}, "'sse' is for servers with a 'url'"),
-        ({"mcpServers": {}, "other": 1}, "unknown setting 'other' beside 'mcpServers'"),
+        ({"mcpServers": {"x": {"url": "https://e.com", "type": "stdio"}}}, "'stdio' requires 'command', not 'url'"),
+        ({"mcpServers": {"x": {"command": "c", "type": "sse"}}}, "'sse' requires 'url', not 'command'"),
+        ({"mcpServers": {}, "other": 1}, "unknown setting 'other' next to 'mcpServers'"),
         (
             {"mcpServers": {"x": {"url": "https://e.com", "oauth": {"grant": "client_credentials"}}}},
             "'client_id', 'client_secret' and",
@@ -162,7 +162,7 @@ def test_values_of_variables_are_not_expanded_again(monkeypatch: pytest.MonkeyPa
 def test_what_is_wrong_is_named_with_its_server(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as error:
         parse_servers(given)
-    assert "Config of mcpservers is not valid" in str(error.value) or "MCP server 'x'" in str(error.value)
+    assert "invalid MCP configuration: " in str(error.value) or "MCP server 'x'" in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", None])
@@ -176,12 +176,12 @@ def test_a_file_that_holds_no_servers_is_named(tmp_path: Path, text: str | None)
 
 def test_a_set_needs_its_servers_in_one_form() -> None:
     for settings in ({}, {"mcpServers": {}, "file": "x"}):
-        with pytest.raises(ConfigError, match="one of 'mcpServers', 'servers' or 'file'"):
+        with pytest.raises(ConfigError, match="one of 'mcpServers', 'servers' and 'file'"):
             MCPServers(settings)
 
 
 def test_an_agent_with_a_wrong_configuration_is_not_made() -> None:
-    with pytest.raises(ConfigError, match="Config of mcpservers is not valid: MCP server 'x'"):
+    with pytest.raises(ConfigError, match=r"MCP server 'x': .*specify either"):
         FnCallAgent([{"name": "mcp", "mcpServers": {"x": {}}}], ScriptedModel([answer("hi")]))
 
 
@@ -203,10 +203,10 @@ def test_secrets_are_in_no_error_and_no_text() -> None:
 @pytest.mark.parametrize(
     ("headers", "text"),
     [
-        ({"X-Key": "Bearer s\u00e9cret-1"}, "the header 'X-Key' has a character that is not ASCII"),
-        ({"X-Key": "secret-1\nsecret-2"}, "the header 'X-Key' has a line break or control character"),
-        ({"X-Key": "secret-1\x00"}, "the header 'X-Key' has a line break or control character"),
-        ({"X-K\u00e9y": "secret-1"}, "the name of a header has a character that is not ASCII"),
+        ({"X-Key": "Bearer s\u00e9cret-1"}, "the header 'X-Key' contains a non-ASCII character"),
+        ({"X-Key": "secret-1\nsecret-2"}, "the header 'X-Key' contains a line break or control character"),
+        ({"X-Key": "secret-1\x00"}, "the header 'X-Key' contains a line break or control character"),
+        ({"X-K\u00e9y": "secret-1"}, "a header name contains a non-ASCII character"),
     ],
 )
 def test_a_header_that_http_cannot_carry_is_named_but_not_shown(headers: dict[str, str], text: str) -> None:
@@ -309,7 +309,7 @@ def test_the_values_of_a_file_come_after_those_of_the_configuration(tmp_path: Pa
     assert one(entry).env == {"A": "own", "D": "x=y", "E": "z"}
     for bad in (tmp_path / "missing", tmp_path / "binary"):
         (tmp_path / "binary").write_bytes(b"\xff\xfe")
-        with pytest.raises(ConfigError, match=r"MCP server 'x': the envFile '.*' cannot be read"):
+        with pytest.raises(ConfigError, match=r"MCP server 'x': cannot read the envFile '.*'"):
             one({"command": "c", "envFile": str(bad)})
 
 
@@ -428,7 +428,7 @@ def test_a_kept_listing_that_does_not_fit_is_not_used(tmp_path: Path, change: di
 def test_a_folder_that_cannot_be_written_to_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     Keeper(tmp_path / "file").save("i" * 64, Listing())
-    assert "the tools of an MCP server cannot be kept" in caplog.text
+    assert "cannot cache the tool list of an MCP server" in caplog.text
 
 
 def test_the_folder_of_lists_is_that_of_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,8 +584,8 @@ def test_only_a_tool_that_is_approved_as_it_is_needs_no_approval() -> None:
         (0, True, "none"),
         (500, True, "499"),
         (501, True, "… and 1 more"),
-        (501, False, "… and more, which were not listed"),
-        (0, False, "… and more, which were not listed"),
+        (501, False, "… and more, not listed"),
+        (0, False, "… and more, not listed"),
     ],
 )
 def test_a_list_for_a_model_says_what_it_leaves_out(count: int, has_all: bool, end: str) -> None:
@@ -623,7 +623,7 @@ def test_resources_and_templates_are_listed_together_and_either_may_be_too_long(
     made: Any = tools_module.ListResources("s-list_resources", source)
     lines = str(asyncio.run(made._call_server(OneSession(), {}, None)).content).splitlines()
     assert lines[0] == "resources: 0"
-    assert (lines[-1] == "… and more, which were not listed") is (long != "neither")
+    assert (lines[-1] == "… and more, not listed") is (long != "neither")
     if long == "neither":
         assert lines == ["resources: 0", "templates: 0"]
 

@@ -67,12 +67,12 @@ def test_a_connection_is_lost_if_no_answer_can_come_any_more(
 @pytest.mark.parametrize(
     ("error", "lost", "kind", "text", "code", "may_be_done"),
     [
-        (OSError("x"), True, ServerEndedError, "'s' closed the connection during the call of 'a', which may or may not",
+        (OSError("x"), True, ServerEndedError, "'s' closed the connection during the call to 'a', which may or may not",
          "server_ended", True),
-        (MCPError(-7, f"no {SECRET}"), False, ToolServiceError, "'s' refused the call of 'a': no …", "-7", False),
-        (MCPError(-7, "SSE stream ended"), False, ServerEndedError, "'s' gave no answer to the call of 'a', which may",
+        (MCPError(-7, f"no {SECRET}"), False, ToolServiceError, "'s' rejected the call to 'a': no …", "-7", False),
+        (MCPError(-7, "SSE stream ended"), False, ServerEndedError, "'s' sent no response to the call to 'a', which",
          "no_answer", True),
-        (ValueError(SECRET), False, ToolServiceError, "'s' answered the call of 'a' wrongly: ValueError: …",
+        (ValueError(SECRET), False, ToolServiceError, "'s' sent an invalid response to the call to 'a': ValueError: …",
          None, False),
     ],
     ids=["lost", "refused", "no answer", "wrong"],
@@ -80,7 +80,7 @@ def test_a_connection_is_lost_if_no_answer_can_come_any_more(
 def test_each_failure_is_told_with_what_is_known_of_the_call(
     session: Session, error: Exception, lost: bool, kind: type, text: str, code: str | None, may_be_done: bool
 ) -> None:
-    made: Any = session._as_tool_error(error, peer_of(), "the call of 'a'", lost=lost)
+    made: Any = session._as_tool_error(error, peer_of(), "the call to 'a'", lost=lost)
     assert type(made) is kind
     assert str(made).startswith(f"MCP server {text}")
     assert SECRET not in str(made) + str(getattr(made, "__notes__", ""))
@@ -90,9 +90,9 @@ def test_each_failure_is_told_with_what_is_known_of_the_call(
 def test_an_error_of_ours_stays_what_it_is_and_a_lost_one_names_the_reason(session: Session) -> None:
     own = JackfieldError("x")
     assert session._as_tool_error(own, peer_of(), "x", lost=False) is own
-    peer = peer_of(problem="ended with exit code 3", output="Traceback")
-    made = session._as_tool_error(OSError(), peer, "the call of 'a'", lost=True)
-    assert "'s' ended with exit code 3 during the call of 'a'" in str(made)
+    peer = peer_of(problem="exited with code 3", output="Traceback")
+    made = session._as_tool_error(OSError(), peer, "the call to 'a'", lost=True)
+    assert "'s' exited with code 3 during the call to 'a'" in str(made)
     assert made.__notes__ == ["Traceback"]
 
 
@@ -113,10 +113,12 @@ def test_a_call_that_waits_for_a_connection_ends_with_it(session: Session, monke
 
     async def run() -> None:
         monkeypatch.setattr(session, "_open", open_for_ever)
-        waiting = asyncio.ensure_future(session.do(session.listing_of, what="the call of 'a'"))
+        waiting = asyncio.ensure_future(session.do(session.listing_of, what="the call to 'a'"))
         await until(is_opening.is_set)
         await session.aclose()
-        with pytest.raises(ServerEndedError, match="closed before it was connected; nothing was done") as caught:
+        with pytest.raises(
+            ServerEndedError, match="closed before the connection was established; nothing was done"
+        ) as caught:
             async with asyncio.timeout(PATIENCE_S):
                 await waiting
         assert not caught.value.may_be_done
@@ -243,8 +245,8 @@ def test_only_what_may_be_done_twice_is_repeated_and_only_once(
         raise OSError("reset")
 
     async def run() -> None:
-        with pytest.raises(ServerEndedError, match="may or may not have been done"):
-            await session.do(work, what="the call of 'a'", again=again)
+        with pytest.raises(ServerEndedError, match="may or may not have taken effect"):
+            await session.do(work, what="the call to 'a'", again=again)
         await session.aclose()
 
     asyncio.run(run())
@@ -266,7 +268,7 @@ def test_a_server_that_does_not_answer_in_time_is_probed(
     async def run() -> None:
         limit_s = None if how == "cancelled" else 0.01
         again = how == "too slow, again"
-        call = asyncio.ensure_future(session.do(work, what="the call of 'a'", timeout_s=limit_s, again=again))
+        call = asyncio.ensure_future(session.do(work, what="the call to 'a'", timeout_s=limit_s, again=again))
         if how == "cancelled":
             await until(is_waiting.is_set)
             call.cancel()
@@ -274,7 +276,7 @@ def test_a_server_that_does_not_answer_in_time_is_probed(
                 await call
             await until(lambda: probed != [])
         else:
-            with pytest.raises(ToolTimeoutError, match=r"did not finish the call of 'a' in 0.01 s") as caught:
+            with pytest.raises(ToolTimeoutError, match=r"did not finish the call to 'a' within 0.01 s") as caught:
                 await call
             assert caught.value.may_be_done is not again
         await session.aclose()
@@ -346,4 +348,4 @@ def test_a_change_that_cannot_be_listed_is_logged_and_ends_nothing(
     peer: Any = OpenServer(SimpleNamespace(), SimpleNamespace(entries=None), asyncio.Event())  # type: ignore[arg-type]
     asyncio.run(session._refresh(peer))
     assert peer.listing is None
-    assert "MCP server 's' reported a change, and could not be listed" in caplog.text
+    assert "MCP server 's' reported a change, but its tools could not be listed" in caplog.text

@@ -47,9 +47,9 @@ def test_a_tool_that_is_a_task_gives_the_result_of_its_task(servers: MCPServers,
 def test_a_task_that_fails_is_an_error_with_its_reason(servers: MCPServers) -> None:
     with pytest.raises(ToolServiceError, match=r"^result of fails$"):
         call(servers, "t-fails")
-    with pytest.raises(ToolServiceError, match=r"'t' refused the call of 't-refused': no such thing"):
+    with pytest.raises(ToolServiceError, match=r"'t' rejected the call to 't-refused': no such thing"):
         call(servers, "t-refused")
-    with pytest.raises(ToolServiceError, match=r"the result does not fit its output schema"):
+    with pytest.raises(ToolServiceError, match=r"the result does not match the output schema"):
         call(servers, "t-lies")
 
 
@@ -81,7 +81,7 @@ def test_a_task_that_its_caller_leaves_is_cancelled_on_the_server(servers: MCPSe
 def test_a_task_that_takes_too_long_is_cancelled_on_the_server(tmp_path: Path) -> None:
     for seconds in (0.3, 1.2, 4.8):  # a busy machine may need a while to begin the task
         slow = make_servers(tmp_path, call_timeout_s=seconds)
-        with slow, pytest.raises(ToolTimeoutError, match="'t' did not finish the call of 't-endless'"):
+        with slow, pytest.raises(ToolTimeoutError, match="'t' did not finish the call to 't-endless'"):
             call(slow, "t-endless")
         if "tasks/cancel" in methods(tmp_path):
             return
@@ -99,7 +99,7 @@ def test_a_tool_that_needs_tasks_is_left_out_and_named_if_its_server_has_none(
 ) -> None:
     with make_servers(tmp_path, "without") as servers, caplog.at_level(logging.WARNING, "jackfield_mcp"):
         assert tools_of(servers) == {}
-    assert "the tool 'quick' was left out: it can be called as a task only" in caplog.text
+    assert "skipped the tool 'quick': it can only be called as a task" in caplog.text
 
 
 def methods(folder: Path) -> list[str]:

@@ -132,11 +132,11 @@ def test_the_end_of_what_a_server_printed_is_kept_without_secrets(tmp_path: Path
 @pytest.mark.parametrize(
     ("act", "problem"),
     [
-        ("sys.exit(3)", "ended with exit code 3"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by SIGKILL"),
+        ("sys.exit(3)", "exited with code 3"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "was terminated by SIGKILL"),
         (
             "sys.stdout.write('x' * 2000); sys.stdout.flush(); sys.stdin.read()",
-            "sent a message of more than 1024 bytes",
+            "sent a message larger than 1024 bytes",
         ),
     ],
     ids=["exit", "signal", "long"],
@@ -164,7 +164,7 @@ def test_what_is_no_message_is_told_the_first_one_only() -> None:
             await process.ended.wait()
 
     asyncio.run(asyncio.wait_for(wait(), PATIENCE_S))
-    assert process.output() == "It printed to its standard output what is not a message: 'hello'"
+    assert process.output() == "It printed a line to stdout that is not a message: 'hello'"
 
 
 def test_what_a_server_sent_before_it_ended_is_read_before_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_what_a_server_sent_before_it_ended_is_read_before_its_end_is_noticed(mo
         return server.ended.is_set(), server.problem
 
     assert asyncio.run(watch(3600)) == (False, "")
-    assert asyncio.run(watch(0)) == (True, "ended with exit code 3")
+    assert asyncio.run(watch(0)) == (True, "exited with code 3")
     assert asyncio.run(watch(0, is_read=True)) == (True, "sent too much")
 
 
@@ -248,7 +248,7 @@ def test_a_request_has_the_headers_of_the_settings_and_wants_nothing_compressed(
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate"])
 def test_a_compressed_answer_is_refused(address: Address, coding: str) -> None:
     address.headers |= {"Content-Encoding": coding}
-    with pytest.raises(httpx2.DecodingError, match="compressed its answer"):
+    with pytest.raises(httpx2.DecodingError, match="compressed response"):
         asked(RemoteServer(ServerConfig(url=address.url)), address.url)
     address.headers |= {"Content-Encoding": "identity"}
     assert asked(RemoteServer(ServerConfig(url=address.url)), address.url).content == b"{}"
@@ -259,7 +259,7 @@ def test_an_answer_of_just_the_limit_is_read_and_a_longer_one_is_not(address: Ad
     address.body = b"x" * 1024
     assert asked(remote, address.url).content == address.body
     address.body += b"x"
-    with pytest.raises(httpx2.StreamError, match="the answer has more than 1024 bytes"):
+    with pytest.raises(httpx2.StreamError, match="the response is larger than 1024 bytes"):
         asked(remote, address.url)
 
 
@@ -272,7 +272,7 @@ def test_only_the_refusal_of_a_request_of_ours_is_a_problem(
     address.status = status
     remote = RemoteServer(ServerConfig(url=address.url))
     asked(remote, address.url, method)
-    assert (remote.status, remote.problem) == (noted, f"answered HTTP {noted}" if noted else "")
+    assert (remote.status, remote.problem) == (noted, f"returned HTTP {noted}" if noted else "")
 
 
 def test_a_message_that_is_nested_too_deeply_is_repaired_with_a_length_that_fits(address: Address) -> None:

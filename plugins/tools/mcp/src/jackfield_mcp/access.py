@@ -160,7 +160,7 @@ class _Browser:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MOST_LINE)
         except OSError as error:
             raise ToolServiceError(
-                f"login to MCP server {self._name!r} failed: port {self._port} is in use; set another 'port'"
+                f"login to MCP server {self._name!r} failed: port {self._port} is in use; set a different 'port'"
             ) from error
         self._came = asyncio.get_running_loop().create_future()
         _log.warning("MCP server %r wants you to log in: %s", self._name, url)
@@ -184,8 +184,8 @@ class _Browser:
         finally:
             self._server.close()
         if "code" not in query:
-            reason = (query.get("error_description") or query.get("error") or ["it sent no code"])[0]
-            raise ToolServiceError(f"MCP server {self._name!r} refused access: {reason[:200]}")
+            reason = (query.get("error_description") or query.get("error") or ["no authorization code received"])[0]
+            raise ToolServiceError(f"MCP server {self._name!r} denied access: {reason[:200]}")
         return AuthorizationCodeResult(
             code=query["code"][0],
             state=next(iter(query.get("state", ())), None),

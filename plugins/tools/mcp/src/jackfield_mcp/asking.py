@@ -48,7 +48,11 @@ class Asked:
         from mcp_types import ElicitResult
 
         if len(self._calls) != 1:
-            _log.warning("MCP server %r asked something, but %d calls run: declined", self._server, len(self._calls))
+            _log.warning(
+                "declined a question from MCP server %r: exactly one call must be running, got %d",
+                self._server,
+                len(self._calls),
+            )
             return ElicitResult(action="decline")
         call = self._calls[0]
         call.questions += 1
@@ -61,7 +65,10 @@ class Asked:
             if call.context.fills_forms:
                 question["form"] = params.requested_schema
             elif content is None:
-                _log.warning("MCP server %r asked for what an approval cannot give: declined", self._server)
+                _log.warning(
+                    "declined a question from MCP server %r: an approval cannot provide the requested values",
+                    self._server,
+                )
                 return ElicitResult(action="decline")
         answer = await call.answer(question) if call.questions <= _MOST_QUESTIONS else False
         if isinstance(answer, Mapping):

@@ -149,7 +149,7 @@ class Keeper:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            _log.warning("what was kept of an MCP server cannot be read: it is asked again", exc_info=True)
+            _log.warning("cannot read the cached tool list of an MCP server; listing the tools again", exc_info=True)
             return None
         return listing
 
@@ -177,7 +177,9 @@ class Keeper:
         try:
             write_private(self._path(identity), json.dumps(content))
         except OSError:
-            _log.warning("the tools of an MCP server cannot be kept: each start asks for them", exc_info=True)
+            _log.warning(
+                "cannot cache the tool list of an MCP server; it will be requested at each start", exc_info=True
+            )
 
     def _path(self, identity: str) -> Path:
         return self.folder / f"{identity[:40]}.json"
@@ -246,7 +248,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
                 left_out.leave_out("tool", tool.name, fault)
             if len(tools) > server.max_tools:
                 raise ToolServiceError(
-                    f"MCP server {name!r} offers more than {server.max_tools} tools: name those that are wanted in its "
+                    f"MCP server {name!r} offers more than {server.max_tools} tools: list the ones you need in "
                     f"'include', such as ['read_*']"
                 )
 
@@ -262,7 +264,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
             left_out.leave_out_rest("tools", f"the list has more than {_MOST_ENTRIES:,} entries or too many pages")
     resources, prompts = await _has_resources(client), await _has_prompts(client)
     for entry, fault in left_out.left_out.items():
-        _log.warning("MCP server %r: the %s was left out: %s", name, entry, fault)
+        _log.warning("MCP server %r: skipped the %s: %s", name, entry, fault)
     return Listing(tuple(tools.values()), resources, prompts, left_out=dict(left_out.left_out))
 
 
@@ -271,14 +273,14 @@ def _add_tool(tool: Tool, tools: dict[str, Definition], *, has_tasks: bool) -> s
     from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP
 
     if tool.name in tools:
-        return "another tool has this name"
+        return "another tool has the same name"
     as_task = tool.execution is not None and tool.execution.task_support == "required"
     if as_task and not has_tasks:
-        return "it can be called as a task only, and the server supports no such calls"
+        return "it can only be called as a task, but the server does not support tasks"
     hints = tool.annotations.model_dump(exclude_none=True) if tool.annotations else {}
     try:
         if TOO_DEEP in json.dumps(tool.input_schema):
-            return f"its schema is nested deeper than {MOST_LEVELS} levels"
+            return f"its schema is nested more than {MOST_LEVELS} levels deep"
         definition = replace(sound(tool.name, tool.description, tool.input_schema, hints), as_task=as_task)
         definition.digest()
     except ConfigError as error:

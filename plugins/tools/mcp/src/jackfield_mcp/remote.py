@@ -68,7 +68,7 @@ class RemoteServer:
         # Streams for notifications (GET) are optional; only a request's own answer says why it failed.
         if response.request.method == "POST" and response.status_code >= httpx2.codes.BAD_REQUEST:
             self.status = response.status_code
-            self.problem = f"answered HTTP {response.status_code}"
+            self.problem = f"returned HTTP {response.status_code}"
 
     def output(self) -> str:
         """Return '', because the log of a remote server is not accessible."""
@@ -86,7 +86,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            raise httpx2.DecodingError("the server compressed its answer, which it was asked not to", request=request)
+            raise httpx2.DecodingError(
+                "the server sent a compressed response despite 'Accept-Encoding: identity'", request=request
+            )
         stream: Any = response.stream
         is_events = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _Events(stream, self._most) if is_events else _Body(stream, self._most)
@@ -124,7 +126,7 @@ class _Body(_Stream):
         async for piece in self._stream:
             self._keep(piece)
             if self._size > self._most:
-                raise httpx2.StreamError(f"the answer has more than {self._most} bytes")
+                raise httpx2.StreamError(f"the response is larger than {self._most} bytes")
         yield repair_body(self._take())
 
 

@@ -100,7 +100,7 @@ def _of_contents(contents: Any) -> ContentItem:
         return _medium(kind, contents.blob, media_type)
     content = _decode(contents.blob)
     if content is None:
-        return ContentItem(text=f"[{contents.uri}: {media_type or 'bytes'}, not shown: it is not base64]")
+        return ContentItem(text=f"[{contents.uri}: {media_type or 'bytes'}, not shown: invalid base64]")
     if _is_textual(media_type):
         with contextlib.suppress(UnicodeDecodeError):
             return ContentItem(text=f"[{contents.uri}]\n{_cut(content.decode(_charset(media_type)))}")
@@ -139,14 +139,15 @@ def _medium(kind: str, data: str, media_type: str) -> ContentItem:
     try:
         medium = decode_image(data) if kind == "image" else _decode_audio(data)
     except UnsupportedInputError as error:
-        return ContentItem(text=f"[{kind} that was left out, labelled {media_type[:100]!r}: {error}]")
+        return ContentItem(text=f"[{kind} labelled {media_type[:100]!r} omitted: {error}]")
     return ContentItem.model_validate({kind: medium.data_uri})
 
 
 def _decode_audio(data: str) -> Media:
     content = _decode(data)
-    media_type = media_type_of((content or b"")[:16])
-    if content is None or not media_type.startswith("audio/"):
-        size = "not base64" if content is None else f"{len(content)} bytes"
-        raise UnsupportedInputError(f"it is {media_type or 'of no known audio format'}, {size}")
+    if content is None:
+        raise UnsupportedInputError("the data is not valid base64")
+    media_type = media_type_of(content[:16])
+    if not media_type.startswith("audio/"):
+        raise UnsupportedInputError(f"expected audio, got {media_type or 'an unknown format'} ({len(content)} bytes)")
     return Media(media_type, content)

@@ -38,7 +38,7 @@ class Sampler:
 
         self._left -= 1
         if self._left < 0:
-            return _refused(f"no more than {_MOST_ANSWERS} answers of the model")
+            return _refused(f"limit of {_MOST_ANSWERS} model responses reached")
         try:
             messages = [Message(one.role, _text(one.content)) for one in params.messages]
             if params.system_prompt:
@@ -51,8 +51,8 @@ class Sampler:
             config = {name: value for name, value in options.items() if value is not None}
             answer = await self._model.aask(messages, config=config)
         except (JackfieldError, ValueError) as error:
-            _log.warning("MCP server %r asked the model in vain", self._server, exc_info=True)
-            return _refused(f"the model gave no answer: {type(error).__name__}")
+            _log.warning("a model request from MCP server %r failed", self._server, exc_info=True)
+            return _refused(f"the model request failed: {type(error).__name__}")
         return CreateMessageResult(
             role="assistant", content=TextContent(text=answer.text), model=self._model.address, stop_reason="endTurn"
         )
@@ -61,7 +61,7 @@ class Sampler:
 def _text(content: Any) -> str:
     blocks = content if isinstance(content, list) else [content]
     if any(block.type != "text" for block in blocks):
-        raise ValueError("only texts can be asked")
+        raise ValueError("only text content is supported")
     return "\n".join(block.text for block in blocks)
 
 

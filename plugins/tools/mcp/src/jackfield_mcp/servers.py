@@ -86,78 +86,82 @@ class OAuth(Config):
     """
 
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    client_id: str = Field(default="", description="The id of a registered client; one is registered if it is empty")
+    client_id: str = Field(default="", description="ID of a registered client; if empty, a client is registered")
     client_secret: SecretStr | None = None
     scope: str | None = None
-    issuer: str | None = Field(default=None, description="The authorization server that the secret belongs to")
-    port: int = Field(default=0, ge=0, le=65535, description="Where the browser comes back to; a free one if 0")
-    timeout_s: float = Field(default=300.0, gt=0, description="How long a person may take in the browser")
+    issuer: str | None = Field(default=None, description="Authorization server that issued the client secret")
+    port: int = Field(default=0, ge=0, le=65535, description="Local port for the browser's callback; 0: any free port")
+    timeout_s: float = Field(default=300.0, gt=0, description="Time limit for the login in the browser")
 
     @model_validator(mode="after")
     def _check_has_credentials(self) -> Self:
         # Without an issuer, the server itself would decide who gets the secret.
         if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
-            raise ValueError("client_credentials need 'client_id', 'client_secret' and 'issuer'")
+            raise ValueError("client_credentials requires 'client_id', 'client_secret' and 'issuer'")
         return self
 
 
 class ServerConfig(Config):
     """Settings of a server: how to reach it, its credentials, its limits, and which of its tools agents get."""
 
-    command: str = Field(default="", description="The program of a server that is started and spoken to by stdio")
+    command: str = Field(default="", description="Program that starts the server; the server communicates over stdio")
     args: tuple[str, ...] = Field(default=(), repr=False)  # some take a secret as an argument
-    env: Secrets = Field(default_factory=dict, description="Its environment, besides PATH, HOME and the like")
+    env: Secrets = Field(
+        default_factory=dict, description="Environment variables of the server, in addition to PATH, HOME and similar"
+    )
     cwd: str | None = None
 
-    url: str = Field(default="", repr=False, description="The address of a server that is running")
+    url: str = Field(default="", repr=False, description="URL of a running server")
     transport: Transport = "auto"
     headers: Secrets = Field(default_factory=dict)
     oauth: OAuth | None = None
-    sse_read_timeout: float = Field(default=300.0, gt=0, description="How long, in seconds, HTTP may be silent")
+    sse_read_timeout: float = Field(default=300.0, gt=0, description="Maximum time without data over HTTP, in seconds")
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
     list_timeout_s: float = Field(default=30.0, gt=0)
-    call_timeout_s: float | None = Field(default=None, gt=0, description="None: as the agent's tools")
-    close_timeout_s: float = Field(default=3.0, gt=0, description="How long the server may take to end")
-
-    include: tuple[str, ...] = Field(
-        default=(), description="The tools that are offered, such as 'read_*'; all if empty"
+    call_timeout_s: float | None = Field(
+        default=None, gt=0, description="Time limit for a call; None: as for the agent's tools"
     )
-    exclude: tuple[str, ...] = Field(default=(), description="The tools that are not offered")
-    resources: bool = Field(default=True, description="Offer its resources, if any, with two tools")
-    prompts: bool = Field(default=True, description="Offer its prompts, if any, with two tools")
+    close_timeout_s: float = Field(default=3.0, gt=0, description="Time limit for the server to exit")
+
+    include: tuple[str, ...] = Field(default=(), description="Tools to offer, such as 'read_*'; all if empty")
+    exclude: tuple[str, ...] = Field(default=(), description="Tools not to offer")
+    resources: bool = Field(default=True, description="Offer the server's resources, if any, through two tools")
+    prompts: bool = Field(default=True, description="Offer the server's prompts, if any, through two tools")
     sampling: Any = Field(
-        default=None, repr=False, description="A model that the server may ask; none may be asked if unset"
+        default=None, repr=False, description="Model that the server may call; if unset, the server may not call any"
     )
     max_tools: int = Field(default=500, ge=1)
-    max_message_bytes: int = Field(default=32 * 2**20, ge=1024, description="Of one message of the server")
-    safety: dict[str, Any] = Field(default_factory=dict, description="As for any tool: approval, timeout_s and so on")
+    max_message_bytes: int = Field(default=32 * 2**20, ge=1024, description="Maximum size of a message from the server")
+    safety: dict[str, Any] = Field(
+        default_factory=dict, description="Same settings as for any tool: approval, timeout_s and so on"
+    )
 
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: str) -> str:
         if url and not url.startswith(("http://", "https://")):
-            raise ValueError("an address begins with https:// or http://")
+            raise ValueError("must start with https:// or http://")
         return url
 
     @field_validator("headers")
     @classmethod
     def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            for text, what in ((name, "the name of a header"), (value, f"the header {name!a}")):
+            for text, what in ((name, "a header name"), (value, f"the header {name!a}")):
                 if not (text.isascii() and text.strip().replace("\t", " ").isprintable()):
-                    fault = "a line break or control character" if text.isascii() else "a character that is not ASCII"
-                    raise ValueError(f"{what} has {fault}, and HTTP cannot carry it: copy it again")
+                    fault = "a line break or control character" if text.isascii() else "a non-ASCII character"
+                    raise ValueError(f"{what} contains {fault}, which HTTP does not allow: copy it again")
         return _hidden({name.strip(): value.strip() for name, value in headers.items()})
 
     @model_validator(mode="after")
     def _check_is_one(self) -> Self:
         if bool(self.command) == bool(self.url):
-            raise ValueError("a server needs either 'command', to start it, or 'url', to reach it")
+            raise ValueError("specify either 'command' to start the server or 'url' to connect to a running one")
         if self.command and self.transport not in ("auto", "stdio"):
-            raise ValueError(f"type {self.transport!r} is for servers with a 'url'")
+            raise ValueError(f"type {self.transport!r} requires 'url', not 'command'")
         if self.url and self.transport == "stdio":
-            raise ValueError("type 'stdio' is for servers with a 'command'")
+            raise ValueError("type 'stdio' requires 'command', not 'url'")
         return self
 
     def identity(self) -> str:
@@ -212,11 +216,11 @@ def read_file(path: str | Path) -> dict[str, Any]:
     try:
         read = json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"the file of MCP servers {str(path)!r} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read MCP servers file {str(path)!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from error
+        raise ConfigError(f"MCP servers file {str(path)!r} is not valid JSON: {error}") from error
     if not isinstance(read, dict):
-        raise ConfigError(f"the file of MCP servers {str(path)!r} must hold a JSON object")
+        raise ConfigError(f"MCP servers file {str(path)!r} must contain a JSON object")
     return read
 
 
@@ -246,20 +250,20 @@ def _parts(configuration: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequenc
     """Return the servers and the inputs of a configuration."""
     shape = next((one for one in _SHAPES if one in configuration), "")
     if not shape:
-        raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
+        raise ConfigError("invalid MCP configuration: missing 'mcpServers', a dict that maps server names to settings")
     unknown = set(configuration) - {shape, "inputs", "input_values", "$schema"}
     if unknown:
-        raise ConfigError(f"Config of mcpservers is not valid: unknown setting {min(unknown)!r} beside {shape!r}")
+        raise ConfigError(f"invalid MCP configuration: unknown setting {min(unknown)!r} next to {shape!r}")
     servers, inputs = configuration[shape], configuration.get("inputs") or ()
     if not isinstance(servers, Mapping) or not isinstance(inputs, Sequence):
-        raise ConfigError(f"Config of mcpservers is not valid: {shape!r} must be a dict of servers by name")
+        raise ConfigError(f"invalid MCP configuration: {shape!r} must be a dict that maps server names to settings")
     return servers, inputs
 
 
 def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
     where = f"MCP server {name!r}"
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"Config of mcpservers is not valid: {where} must be a dict")
+        raise ConfigError(f"{where} must be a dict of settings")
     settings: dict[str, Any] = {}
     for key, value in entry.items():
         settings |= _setting(key, value, where)
@@ -269,7 +273,7 @@ def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
         path = variables.expand_variables(entry["envFile"], f"{where}.envFile")
         settings["env"] = {**_env_file(path, where), **settings.get("env", {})}
     values = variables.expand_variables(settings, where)
-    return ServerConfig.parse(values, what=f"Config of mcpservers is not valid: {where}")
+    return ServerConfig.parse(values, what=where)
 
 
 def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
@@ -282,7 +286,7 @@ def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
         case "oauth":
             return {"oauth": {} if value is True else value or None}
     if key in _FOREIGN_KEYS:
-        _log.info("%s: %r is a setting of other programs and has no effect here", where, key)
+        _log.info("%s: %r is a setting for other programs and has no effect here", where, key)
     return {} if key in _READ_APART else {_RENAMED.get(key, str(key)): value}
 
 
@@ -296,6 +300,6 @@ def _env_file(path: str, where: str) -> dict[str, str]:
     try:
         lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: the envFile {path!r} cannot be read: {error}") from error
+        raise ConfigError(f"{where}: cannot read the envFile {path!r}: {error}") from error
     pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.strip().startswith("#"))
     return {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}

@@ -128,7 +128,7 @@ class _Connection:
 
     def _settle(self, _: asyncio.Task[None]) -> None:
         if not self.opened.done():
-            text = f"MCP server {self._name!r} was closed before it was connected; nothing was done"
+            text = f"MCP server {self._name!r} was closed before the connection was established; nothing was done"
             self.opened.set_exception(ServerEndedError(text, code="server_ended"))
         if not self.opened.cancelled():
             self.opened.exception()  # marks the error as retrieved, even without a caller
@@ -228,7 +228,7 @@ class Session:
         Raises:
             ToolServiceError: The listing failed as described in `do`, or the server offers too many tools.
         """
-        return await self.do(self.listing_of, what="the listing of its tools", again=True)
+        return await self.do(self.listing_of, what="the request to list its tools", again=True)
 
     async def listing_of(self, peer: OpenServer) -> Listing:
         """Return the connection's listing, fetching it on first use and after each change the server reports."""
@@ -239,7 +239,7 @@ class Session:
                     found = await list_server(peer.client, self.name, self.server, peer.way.entries)
             except TimeoutError:
                 peer.is_over.set()
-                late = ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s")
+                late = ToolServiceError(f"MCP server {self.name!r} did not list its tools within {limit:g} s")
                 raise _with_note(late, peer.way.output()) from None
             peer.listing = await self._kept(found)
         return peer.listing
@@ -292,7 +292,8 @@ class Session:
         connection = link.connection
         if link.is_closed:
             raise ServerEndedError(
-                f"MCP server {self.name!r} was closed before it was asked; nothing was done", code="server_ended"
+                f"MCP server {self.name!r} was closed before the request was sent; nothing was done",
+                code="server_ended",
             )
         if connection is None or not connection.is_usable():
             opened: asyncio.Future[OpenServer] = link.loop.create_future()
@@ -326,7 +327,7 @@ class Session:
         finally:
             if peer is not None:
                 peer.say_closed()
-                _log.info("MCP server %r %s", self.name, peer.way.problem or "is closed")
+                _log.info("MCP server %r %s", self.name, peer.way.problem or "was closed")
 
     async def _open(self, stack: AsyncExitStack) -> OpenServer:
         """Open the client, and wait until the server responds.
@@ -392,7 +393,7 @@ class Session:
             try:
                 await stack.enter_async_context(notifications)  # they go to `_noticed`
             except MCPError:
-                _log.debug("MCP server %r sends no notifications", self.name, exc_info=True)
+                _log.debug("MCP server %r does not support notifications", self.name, exc_info=True)
 
     async def _noticed(self, message: object) -> None:
         import mcp_types
@@ -426,23 +427,23 @@ class Session:
                     await list_server(peer.client, self.name, self.server, peer.way.entries)
                 )
         except Exception:  # noqa: BLE001 - the next call lists again, and reports what is wrong
-            _log.warning("MCP server %r reported a change, and could not be listed", self.name, exc_info=True)
+            _log.warning("MCP server %r reported a change, but its tools could not be listed", self.name, exc_info=True)
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
         output = way.output()
         _log.warning("MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "")
         # The error names the cause; a hundred lines of the SDK's task groups would hide it.
-        _log.debug("MCP server %r failed here", self.name, exc_info=error)
+        _log.debug("MCP server %r: connecting failed", self.name, exc_info=error)
         first = _first(error)
         if isinstance(first, TimeoutError):
             limit = self.server.connect_timeout_s
-            text = f"MCP server {self.name!r} did not answer in {limit:g} s; it cannot be used now"
+            text = f"MCP server {self.name!r} did not respond within {limit:g} s; it is currently unavailable"
         elif isinstance(first, JackfieldError):
             text = str(first)
         else:
             reason = f"it {way.problem}" if way.problem else self.text_of(first)
             if self.server.url and type(first).__name__ == "ConnectError":  # of httpx2, imported for URLs only
-                reason = f"its address cannot be reached ({reason}): check its 'url', and that it runs"
+                reason = f"could not connect ({reason}): check 'url', and that the server is running"
             text = f"MCP server {self.name!r} cannot be used: {reason}"
         return _with_note(ServerEndedError(text, code="server_ended"), output)
 
@@ -476,8 +477,8 @@ class Session:
             if deadline.expired() and not lost:
                 self._probe(link, peer)
                 raise ToolTimeoutError(
-                    f"MCP server {self.name!r} did not finish {what} in {timeout_s:g} s, so it may or may not have "
-                    f"been done; ask it for less at once",
+                    f"MCP server {self.name!r} did not finish {what} within {timeout_s:g} s; the operation may or may "
+                    f"not have taken effect. Try a smaller request",
                     may_be_done=not again,
                 ) from error
             if lost:
@@ -513,25 +514,25 @@ class Session:
             )
             ended = ServerEndedError(
                 f"MCP server {self.name!r} {peer.way.problem or 'closed the connection'} during {what}, which may or "
-                f"may not have been done; the next call reaches it again",
+                f"may not have taken effect; the next call reconnects",
                 code="server_ended",
                 may_be_done=True,
             )
             return _with_note(ended, output)
         if isinstance(error, MCPError) and error.message.startswith(_NO_ANSWER):
             return ServerEndedError(
-                f"MCP server {self.name!r} gave no answer to {what}, which may or may not have been done: "
+                f"MCP server {self.name!r} sent no response to {what}, which may or may not have taken effect: "
                 f"{peer.way.problem or self.text_of(error)}",
                 code="no_answer",
                 may_be_done=True,
             )
         if isinstance(error, MCPError):
             return ToolServiceError(
-                f"MCP server {self.name!r} refused {what}: {self.server.without_secrets(error.message)[:2000]}",
+                f"MCP server {self.name!r} rejected {what}: {self.server.without_secrets(error.message)[:2000]}",
                 code=str(error.code),
             )
         _log.warning("MCP server %r: %s failed", self.name, what, exc_info=error)
-        wrong = ToolServiceError(f"MCP server {self.name!r} answered {what} wrongly: {self.text_of(error)}")
+        wrong = ToolServiceError(f"MCP server {self.name!r} sent an invalid response to {what}: {self.text_of(error)}")
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
     def _probe(self, link: _Link, peer: OpenServer) -> None:
@@ -544,7 +545,7 @@ class Session:
             async with asyncio.timeout(_ALIVE_S):
                 await _sign_of(peer.client)
         except Exception:  # noqa: BLE001 - whatever it is, it is not an answer
-            _log.warning("MCP server %r no longer answers: the next call reaches it again", self.name)
+            _log.warning("MCP server %r no longer responds; the next call reconnects", self.name)
             peer.is_over.set()
 
 

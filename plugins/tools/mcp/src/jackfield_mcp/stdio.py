@@ -121,7 +121,7 @@ class ServerProcess:
                         if message is not None:
                             await received.send(message)
                 self.problem = (
-                    f"sent a message of more than {self._server.max_message_bytes} bytes"
+                    f"sent a message larger than {self._server.max_message_bytes} bytes"
                     if lines.is_too_long
                     else await self._describe_end(process)
                 )
@@ -142,7 +142,7 @@ class ServerProcess:
         message = parse_message(line)
         if message is None and line.strip():
             self._passed_over = self._passed_over or line[:200].decode(errors="replace").strip()
-            _log.debug("%s printed what is not a message: %.200r", self._server.command, line)
+            _log.debug("%s printed a line to stdout that is not a message: %.200r", self._server.command, line)
         return message
 
     async def _describe_end(self, process: asyncio.subprocess.Process) -> str:
@@ -151,7 +151,7 @@ class ServerProcess:
         code = process.returncode
         if code is None:
             return "closed its standard output"
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"was terminated by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
     async def _write(
         self, process: asyncio.subprocess.Process, to_send: MemoryObjectReceiveStream[SessionMessage]
@@ -175,7 +175,7 @@ class ServerProcess:
         """Return the end of the server's stderr, and a sample of stdout that is not part of the protocol."""
         texts = [self._stderr.decode(errors="replace").strip()]
         if self._passed_over:
-            texts.append(f"It printed to its standard output what is not a message: {self._passed_over!r}")
+            texts.append(f"It printed a line to stdout that is not a message: {self._passed_over!r}")
         return self._server.without_secrets("\n".join(filter(None, texts)))
 
 

@@ -25,30 +25,30 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_IN_NAME = 64
 _MOST_LISTED = 500
 _LIST_RESOURCES: Texts = {
-    "en": "List the resources of the server: URI, name, type.",
+    "en": "List the server's resources: URI, name, type.",
     "zh": "列出服务器的资源：URI、名称、类型。",
 }
-_READ_RESOURCE: Texts = {"en": "Read a resource of the server by its URI.", "zh": "按 URI 读取服务器的资源。"}
+_READ_RESOURCE: Texts = {"en": "Read one of the server's resources by URI.", "zh": "按 URI 读取服务器的资源。"}
 _LIST_PROMPTS: Texts = {
-    "en": "List the prompts of the server: name, description, arguments.",
+    "en": "List the server's prompts: name, description, arguments.",
     "zh": "列出服务器的提示词：名称、说明、参数。",
 }
 _GET_PROMPT: Texts = {
-    "en": "Get a prompt of the server by its name, with its arguments filled in.",
+    "en": "Get one of the server's prompts by name, with its arguments filled in.",
     "zh": "按名称获取服务器的提示词，并填入参数。",
 }
 _RESOURCE_PARAMETERS: Mapping[str, object] = {
     "type": "object",
-    "properties": {"uri": {"type": "string", "description": "The URI of the resource, as list_resources gives it"}},
+    "properties": {"uri": {"type": "string", "description": "URI of the resource, as returned by list_resources"}},
     "required": ["uri"],
 }
 _PROMPT_PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "The name of the prompt, as list_prompts gives it"},
+        "name": {"type": "string", "description": "Name of the prompt, as returned by list_prompts"},
         "arguments": {
             "type": "object",
-            "description": "Its arguments by name",
+            "description": "Arguments of the prompt, by name",
             "additionalProperties": {"type": "string"},
         },
     },
@@ -140,7 +140,7 @@ class _ServerTool(BaseTool):
 
     @property
     def _what(self) -> str:
-        return f"the call of {self.name!r}"
+        return f"the call to {self.name!r}"
 
 
 class ChangedError(ToolServiceError):
@@ -149,7 +149,7 @@ class ChangedError(ToolServiceError):
     def __init__(self, server: str, tool: Definition) -> None:
         super().__init__(
             f"MCP server {server!r} has changed its tool {tool.name!r} since it was approved, so nothing was done: "
-            f"a person has to approve its present form",
+            f"a person must approve the changed tool",
             code="changed",
         )
         self.tool = tool
@@ -203,7 +203,7 @@ class MCPTool(_ServerTool):
             if not result.is_error:
                 misfits = await peer.way.entries.misfits_of_output(name, result.structured_content)
                 if misfits:
-                    raise RuntimeError(f"the result does not fit its output schema: {'; '.join(misfits)}")
+                    raise RuntimeError(f"the result does not match the output schema: {'; '.join(misfits)}")
             return result
 
         return await session.do(
@@ -223,7 +223,7 @@ class MCPTool(_ServerTool):
         listing = await session.listing_of(peer)
         tool = listing.tool(self.definition.name)
         if tool is None:
-            raise ToolServiceError(f"MCP server {session.name!r} no longer has a tool {self.definition.name!r}")
+            raise ToolServiceError(f"MCP server {session.name!r} no longer offers the tool {self.definition.name!r}")
         if not listing.is_approved(tool):
             if tool.digest() != accepted:
                 raise ChangedError(session.name, tool)
@@ -343,7 +343,7 @@ def _listing(lines: Sequence[str], has_all: bool, nothing: str, server: str) -> 
     more = len(lines) - _MOST_LISTED
     rest = []
     if not has_all:
-        rest = ["… and more, which were not listed"]
+        rest = ["… and more, not listed"]
     elif more > 0:
         rest = [f"… and {more} more"]
     return ToolResult("\n".join([*lines[:_MOST_LISTED], *rest]) or nothing, {"server": server})

@@ -34,15 +34,15 @@ class MCPConfig(Config):
     """Server configurations, in any of the formats of other programs."""
 
     mcpServers: ComponentSettings | None = Field(  # noqa: N815 - the name that other programs use
-        default=None, description="The servers by name, as Qwen-Agent, Claude, Cursor and others have them"
+        default=None, description="Servers by name, in the format of Qwen-Agent, Claude, Cursor and others"
     )
-    servers: ComponentSettings | None = Field(default=None, description="The same, as VS Code has it")
-    inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="Values that VS Code asks a person for")
-    input_values: ComponentSettings = Field(default_factory=dict, description="The values of `${input:id}`, by id")
-    file: PathText | None = Field(default=None, description="A file that has the servers, such as mcp.json")
+    servers: ComponentSettings | None = Field(default=None, description="Servers by name, in the format of VS Code")
+    inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="Inputs that VS Code prompts the user for")
+    input_values: ComponentSettings = Field(default_factory=dict, description="Values of `${input:id}`, by id")
+    file: PathText | None = Field(default=None, description="File with the servers, such as mcp.json")
     cache_folder: PathText | None = Field(
         default=None,
-        description="The folder of the cached tool lists; jackfield/mcp below $XDG_CACHE_HOME, or ~/.cache, if unset",
+        description="Folder for cached tool lists; by default, jackfield/mcp in $XDG_CACHE_HOME or ~/.cache",
     )
 
 
@@ -61,7 +61,7 @@ class MCPServers(Toolset):
         super().__init__(cfg, **settings)
         shapes = [one for one in (*_SHAPES, "file") if getattr(self.config, one) is not None]
         if len(shapes) != 1:
-            raise ConfigError("mcp: write the servers as one of 'mcpServers', 'servers' or 'file'")
+            raise ConfigError("mcp: specify the servers with exactly one of 'mcpServers', 'servers' and 'file'")
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] | None = None  # while it is open; used from any loop
         self._parts: list[ServerTools] | None = None
@@ -102,7 +102,9 @@ class MCPServers(Toolset):
     def __enter__(self) -> Self:
         with self._lock:
             if self._sessions is not None:
-                raise ConfigError("this set of MCP servers is open already: give it to all agents that share it")
+                raise ConfigError(
+                    "these MCP servers are already open: pass the same toolset to all agents that share them"
+                )
             self._sessions = {}
         return self
 
@@ -187,7 +189,7 @@ class ServerTools(Toolset):
             try:
                 return tools_of(self, await session.listing())
             except ToolServiceError:
-                _log.warning("MCP server %r cannot be listed: its kept tools are used", self.name, exc_info=True)
+                _log.warning("cannot list the tools of MCP server %r; using the cached list", self.name, exc_info=True)
         listing = await sync.in_worker(self._keeper.load, self._identity)
         if listing is not None:
             return tools_of(self, listing)

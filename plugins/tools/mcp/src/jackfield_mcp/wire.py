@@ -27,7 +27,7 @@ from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_sche
 
 MOST_LEVELS = 150
 """The maximum nesting depth of a message. The SDK's parser fails at about 200 levels."""
-TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
+TOO_DEEP = f"[omitted: nested more than {MOST_LEVELS} levels deep]"
 
 STARTED_TASK = "jackfield/started-task"
 """The `_meta` key of a result that only reports a started task."""
