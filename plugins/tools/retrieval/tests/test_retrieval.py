@@ -347,7 +347,7 @@ def test_an_index_that_changes_during_the_search_is_tried_five_times(
     if changes < 5:
         assert passages(ask(RetrievalTool(), library, query="lynx"))
         return
-    with pytest.raises(ConfigError, match="changes faster than it can be searched: build it less often"):
+    with pytest.raises(ConfigError, match="is being rebuilt faster than it can be searched: rebuild it less often"):
         ask(RetrievalTool(), library, query="lynx")
     assert len(tries) == 5
 
@@ -468,7 +468,7 @@ def test_a_searcher_whose_service_fails_is_left_out_and_the_result_says_so(libra
     assert passages(result)[0]["url"] == "lynx.md"
     (failure,) = result.metadata["failures"]
     assert failure.startswith("vector_search failed and was skipped: ")
-    assert f"not everything was searched: {failure}" in result.content
+    assert f"the search is incomplete: {failure}" in result.content
     assert all("keyword_search" in hit["ranks"] for hit in result.metadata["hits"])
 
 
@@ -501,8 +501,8 @@ class Failing(Searcher):
     ("searcher", "reason"),
     [
         (NotAsync, r"failed \(TypeError: .* can't be used in 'await' expression\)"),
-        (NoList, "returned something else than a list of hits"),
-        (NoHits, "returned something else than a list of hits"),
+        (NoList, "must return a list of Hit objects"),
+        (NoHits, "must return a list of Hit objects"),
         (Failing, r"failed \(ValueError: no such index\)"),
     ],
 )
@@ -515,7 +515,7 @@ def test_a_searcher_with_a_fault_is_named(searcher: type[Searcher], reason: str,
     host = PluginHost()
     host.register(Offers(), name="acme")
     tool: Any = find_tool({"name": "retrieval", "rag_searchers": ["acme"], "top_k": 1}, host)
-    with pytest.raises(BrokenPluginError, match=f"the searcher 'acme' {reason}"):
+    with pytest.raises(BrokenPluginError, match=f"^searcher 'acme' {reason}"):
         ask(tool, library, query="lynx")
 
 
@@ -573,7 +573,7 @@ def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[
 
 
 def test_keywords_are_an_agents_matter() -> None:
-    with pytest.raises(ConfigError, match="to an agent in its rag_cfg"):
+    with pytest.raises(ConfigError, match="in the rag_cfg of an agent"):
         RetrievalTool({"rag_keygen_strategy": "GenKeyword"})
 
 
@@ -702,17 +702,17 @@ def test_of_a_part_of_many_documents_five_are_named() -> None:
 
     five = ", ".join(f"{number} of 9 pages of {number}.md" for number in range(5))
     assert said(0) == []
-    assert said(5) == [f"only a part of the documents is shown: {five}"]
-    assert said(7) == [f"only a part of the documents is shown: {five} and parts of 2 more"]
+    assert said(5) == [f"the documents are only shown in part: {five}"]
+    assert said(7) == [f"the documents are only shown in part: {five} and parts of 2 more"]
     assert said(0, matched=False) == [
-        "nothing in the documents matches the query; the passages are only the beginnings of the documents"
+        "nothing in the documents matches the query; the passages are just the beginnings of the documents"
     ]
 
 
 def test_each_file_and_searcher_that_failed_has_a_line() -> None:
-    result = RetrievalResult([], errors=(DocParserError("a is damaged"),), failures=("vector_search: HTTP 503",))
+    result = RetrievalResult([], errors=(DocParserError("a is corrupted"),), failures=("vector_search: HTTP 503",))
     assert list(tool_module._problems_in(result)) == [
-        "could not be read: a is damaged", "not everything was searched: vector_search: HTTP 503"
+        "could not be read: a is corrupted", "the search is incomplete: vector_search: HTTP 503"
     ]  # fmt: skip
 
 

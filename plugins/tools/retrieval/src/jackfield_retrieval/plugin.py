@@ -17,24 +17,24 @@ def tools() -> list[ToolSpec]:
             target="jackfield_retrieval.tool:RetrievalTool",
             summary="Finds passages in the documents of the conversation.",
             description={
-                "en": "Find passages that fit a question in the documents of this conversation. "
-                "Gives the passages by document, in document order.",
+                "en": "Find passages relevant to a question in the documents of this conversation. "
+                "Returns the passages grouped by document, in document order.",
                 "zh": "在本次对话的文档中查找与问题相符的段落，按文档给出，段落保持原文顺序。",
             },
             parameters={
                 "type": "object",
                 "properties": {
-                    "query": {"type": "string", "description": "What to look for: a question, or keywords"},
+                    "query": {"type": "string", "description": "A question or keywords to search for"},
                     "files": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Names of the documents to search; all of them if left out",
+                        "description": "Names of the documents to search; all if omitted",
                     },
                     "where": {
                         "type": "object",
                         "description": "Filter by path, name, type, title, heading, page, year and other values that "
                         "the documents have: a value, a list of values, or an object with gt, gte, lt, lte, not. "
-                        'In texts, * stands for anything: {"year": {"gte": 2023}, "path": "reports/*"}',
+                        'In texts, * matches anything: {"year": {"gte": 2023}, "path": "reports/*"}',
                     },
                 },
                 "required": ["query"],

@@ -187,7 +187,7 @@ class Retriever:
             why_not = why_nothing_reads(self._host, also=self._config.parser_for)
             return await in_worker(expand, list(files), why_not=why_not)
         except ConfigError as error:
-            raise ConfigError(f"{error}, or keep them in an index: jackfield index build NAME FILES") from error
+            raise ConfigError(f"{error}, or build an index: jackfield index build NAME FILES") from error
 
     async def retrieve(
         self,
@@ -222,7 +222,7 @@ class Retriever:
                     continue
                 work.facts.update(passages=len(found.chunks), documents=found.documents)
                 return replace(found, failures=tuple(failures))
-        raise ConfigError("an index changes faster than it can be searched: build it less often")
+        raise ConfigError("the index is being rebuilt faster than it can be searched: rebuild it less often")
 
     async def _retrieve(
         self, query: str, names: Sequence[str], wanted: Where, report: ReportProgress
@@ -501,9 +501,9 @@ async def _search(
     except JackfieldError:
         raise
     except Exception as error:
-        raise BrokenPluginError(f"the searcher {name!r} failed ({type(error).__name__}: {error})") from error
+        raise BrokenPluginError(f"searcher {name!r} failed ({type(error).__name__}: {error})") from error
     if not isinstance(hits, list) or not all(isinstance(hit, Hit) for hit in hits):
-        raise BrokenPluginError(f"the searcher {name!r} returned something else than a list of hits")
+        raise BrokenPluginError(f"searcher {name!r} must return a list of Hit objects")
     return hits
 
 

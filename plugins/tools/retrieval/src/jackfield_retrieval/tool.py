@@ -42,12 +42,13 @@ class RetrievalTool(BaseTool):
         super().__init__(cfg, **settings)
         if self.config.rag_keygen_strategy != "none":
             raise ConfigError(
-                "the tool retrieval has no model for keywords: give rag_keygen_strategy to an agent in its rag_cfg"
+                "the retrieval tool has no model to generate keywords: set rag_keygen_strategy in the rag_cfg "
+                "of an agent"
             )
         if self.config.question_rewriting == "model":
             raise ConfigError(
-                "the tool retrieval has no model that rewrites questions: give question_rewriting to an agent in its "
-                "rag_cfg"
+                "the retrieval tool has no model to rewrite questions: set question_rewriting in the rag_cfg of an "
+                "agent"
             )
         self._made: Retriever | None = None
 
@@ -77,7 +78,7 @@ class RetrievalTool(BaseTool):
             raise
         problems = (*map(str, found.errors), *found.skipped)
         if problems and not found.documents:
-            raise DocParserError("no document could be read: " + "; ".join(problems))
+            raise DocParserError("none of the documents could be read: " + "; ".join(problems))
         parts = [_passages_in(found), *_extent_of(found), *_problems_in(found)]
         return ToolResult("\n\n".join(parts), found.metadata())
 
@@ -88,7 +89,7 @@ class RetrievalTool(BaseTool):
         return [
             name
             if name in scope.files
-            else file_meant(name, given, scope.workspace, if_several="leave 'files' out to search all")
+            else file_meant(name, given, scope.workspace, if_several="omit 'files' to search all")
             for name in wanted
         ]
 
@@ -128,17 +129,17 @@ def _problems_in(found: RetrievalResult) -> Iterator[str]:
     for error in found.errors:
         yield f"could not be read: {error}"
     for failure in found.failures:
-        yield f"not everything was searched: {failure}"
+        yield f"the search is incomplete: {failure}"
 
 
 def _extent_of(found: RetrievalResult) -> Iterator[str]:
     """Yield notes if nothing matches, or if only part of the documents is shown."""
     if not found.matched:
-        yield "nothing in the documents matches the query; the passages are only the beginnings of the documents"
+        yield "nothing in the documents matches the query; the passages are just the beginnings of the documents"
     shown = [f"{one.count} of {one.total} {one.unit} of {shown_path(basename_of(one.source))}" for one in found.shown]
     if shown:
         more = f" and parts of {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
-        yield f"only a part of the documents is shown: {', '.join(shown[:_MOST_NAMED])}{more}"
+        yield f"the documents are only shown in part: {', '.join(shown[:_MOST_NAMED])}{more}"
 
 
 def _passages_in(found: RetrievalResult) -> str:
