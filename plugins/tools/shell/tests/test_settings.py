@@ -129,7 +129,7 @@ def test_a_sandbox_that_refuses_a_program_says_why_and_nothing_is_run(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Jail, "reason", "it is full")
-    with pytest.raises(ToolServiceError, match="the command cannot be run: it is full"):
+    with pytest.raises(ToolServiceError, match="cannot run the command: it is full"):
         result(shell(), root)
 
 
@@ -197,10 +197,10 @@ def test_a_command_sees_no_variable_of_the_terminal(root: Path) -> None:
         (CommandEnd(output="a\r\nb\r\n", exit_code=0), "a\nb", 0),
         (CommandEnd(output="", exit_code=3), "[exit code 3]", 3),
         (CommandEnd(output="x\ud83d", exit_code=0), "x?", 0),
-        (CommandEnd(output="end", exit_code=0, is_cut=True), "[… the beginning is left out …]\nend", 0),
+        (CommandEnd(output="end", exit_code=0, is_cut=True), "[… beginning omitted …]\nend", 0),
         (
             CommandEnd(output="half", exit_code=143, timed_out=True),
-            "half\n[ended after 120 s, with all that it had started]",
+            "half\n[terminated after 120 s, along with everything it started]",
             143,
         ),
     ],
@@ -215,7 +215,7 @@ def test_the_end_of_a_command_in_a_terminal_is_told_as_any_other(
 
 def test_output_of_a_terminal_is_cut_to_the_limit_of_the_settings(root: Path) -> None:
     done = result(shell(max_output_bytes=200), root, editor=Editor(CommandEnd(output="x" * 1000, exit_code=0)))
-    assert "[… 800 bytes left out …]" in str(done.content)
+    assert "[… 800 bytes omitted …]" in str(done.content)
 
 
 def test_the_tool_has_the_safety_facts_of_its_descriptor() -> None:

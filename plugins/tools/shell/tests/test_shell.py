@@ -79,7 +79,7 @@ def test_a_command_is_one_text_whatever_it_looks_like(root: Path, command: str, 
     [
         ("a\0b", "null character"),
         ("echo \ud83d", "a lone surrogate"),
-        ("echo " + "x" * 10_000_000, "at most 100,000 bytes, and this one has 10,000,005"),
+        ("echo " + "x" * 10_000_000, "at most 100,000 bytes long, got 10,000,005"),
     ],
 )
 def test_a_command_that_cannot_be_passed_on_is_refused(root: Path, command: str, says: str) -> None:
@@ -111,7 +111,7 @@ def test_of_ten_megabytes_the_beginning_and_the_end_are_kept(root: Path) -> None
     )
     assert shown.startswith("first\nxxx")
     assert shown.endswith("xxx\nlast")
-    assert "[… 9,999,812 bytes left out …]" in shown
+    assert "[… 9,999,812 bytes omitted …]" in shown
 
 
 @given(st.lists(st.binary(max_size=9), max_size=9), st.integers(2, 20))
@@ -132,7 +132,7 @@ def test_half_of_the_limit_is_kept_at_each_end_and_the_note_counts_the_rest(data
         assert output.text == whole
     else:
         head, tail = data[:half].decode(errors="replace"), data[-half:].decode(errors="replace")
-        assert output.text == f"{head}\n[… {len(data) - 2 * half:,} bytes left out …]\n{tail}"
+        assert output.text == f"{head}\n[… {len(data) - 2 * half:,} bytes omitted …]\n{tail}"
 
 
 @pytest.mark.parametrize("command", [": " + "x" * (MOST_COMMAND - 2), ": " + "数" * 33_332])
@@ -174,13 +174,13 @@ def test_what_a_command_leaves_behind_ends_with_it(root: Path, alive: int) -> No
 
 def test_a_command_whose_time_is_over_ends_with_all_it_has_started(root: Path, alive: int) -> None:
     shown = ran(root, f"{FAMILY} sleep 600", timeout_s=1)
-    assert shown.endswith("[ended after 1 s, with all that it had started]")
+    assert shown.endswith("[terminated after 1 s, along with everything it started]")
     while os.read(alive, 100):  # on a slow machine it may not have come that far
         pass
 
 
 def test_a_model_may_not_ask_for_more_time_than_the_settings_allow(root: Path) -> None:
-    assert "ended after 0.3 s" in ran(root, "sleep 600", cfg={"max_timeout": 0.3}, timeout_s=3000)
+    assert "terminated after 0.3 s" in ran(root, "sleep 600", cfg={"max_timeout": 0.3}, timeout_s=3000)
 
 
 def test_a_cancelled_command_ends_with_all_it_has_started(root: Path, alive: int) -> None:
@@ -204,7 +204,7 @@ def test_a_cancelled_command_ends_with_all_it_has_started(root: Path, alive: int
 def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why(root: Path) -> None:
     tool = Shell()
     tool.host = PluginHost(Settings(allow=frozenset({"jackfield-shell"})))
-    with pytest.raises(ToolServiceError, match="commands cannot be run: no sandbox is available"):
+    with pytest.raises(ToolServiceError, match="cannot run commands: no sandbox is available"):
         call_tool(tool, {"command": "touch made"}, context=ToolContext(workspace=Workspace(root)))
     assert not (root / "made").exists()
 

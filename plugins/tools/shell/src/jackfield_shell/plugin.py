@@ -16,12 +16,11 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="shell",
             target="jackfield_shell.tool:Shell",
-            summary="Runs shell commands in a sandbox, in the workspace.",
+            summary="Runs shell commands in the workspace, inside a sandbox.",
             description={
-                "en": "Run a command in a shell, in the workspace. You get its output (standard output and errors "
-                "together, of a long one the beginning and the end) and its exit code if that is not 0. Only files "
-                "stay for the next call: no variables, no working directory, no programs in the background. There is "
-                "no input.",
+                "en": "Run a shell command in the workspace. Returns its output (standard output and errors combined, "
+                "truncated in the middle if long) and its exit code if not 0. Only files are kept for the next call: "
+                "no variables, no working directory, no background programs. There is no input.",
                 "zh": "在工作区中用 shell 执行命令。返回输出（标准输出和错误合在一起，过长时保留开头和结尾）"
                 "以及非 0 的退出码。只有文件会保留到下一次调用：变量、当前目录和后台程序都不保留。没有输入。",
             },
@@ -32,7 +31,7 @@ def tools() -> list[ToolSpec]:
                     "timeout_s": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "Seconds after which it is ended, if that should not be the usual time",
+                        "description": "Time limit for the command in seconds, if not the default",
                     },
                 },
                 "required": ["command"],

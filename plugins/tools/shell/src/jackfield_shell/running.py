@@ -55,7 +55,7 @@ class Output:
         if not self._left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
-        return f"{head}\n[… {self._left_out:,} bytes left out …]\n{tail}"
+        return f"{head}\n[… {self._left_out:,} bytes omitted …]\n{tail}"
 
 
 async def run(
@@ -117,7 +117,7 @@ async def run_in_editor(
     )
     text = end.output.replace("\r\n", "\n")  # as in a terminal
     output = Output(output_bytes)
-    output.add((f"[… the beginning is left out …]\n{text}" if end.is_cut else text).encode(errors="replace"))
+    output.add((f"[… beginning omitted …]\n{text}" if end.is_cut else text).encode(errors="replace"))
     return Ended(end.exit_code, output, end.timed_out)
 
 

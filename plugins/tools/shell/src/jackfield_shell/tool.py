@@ -75,7 +75,7 @@ class Shell(BaseTool):
                 output_bytes=self.config.max_output_bytes,
             )
         except (OSError, SandboxError) as error:
-            raise ToolServiceError(f"the command cannot be run: {error}") from error
+            raise ToolServiceError(f"cannot run the command: {error}") from error
         return ToolResult(_described(ended, timeout_s), {"sandbox": layer, "exit_code": ended.exit_code})
 
     def _sandbox(self) -> tuple[ProgramSandbox | None, str]:
@@ -89,7 +89,7 @@ class Shell(BaseTool):
                 host, settings = self.host or default_host(), self.config.sandbox_cfg
                 made = choose_sandbox(name, ProgramSandbox, host=host, settings=settings)
             except SandboxError as error:
-                raise ToolServiceError(f"commands cannot be run: {error}") from error
+                raise ToolServiceError(f"cannot run commands: {error}") from error
             self._chosen = (made, NONE if made is None else str(made.protection()))
         return self._chosen
 
@@ -112,14 +112,14 @@ class Shell(BaseTool):
 
 def _checked(command: str) -> str:
     if "\0" in command:
-        raise ToolArgumentError("a command cannot have a null character in it")
+        raise ToolArgumentError("the command cannot contain a null character")
     try:
         size = len(command.encode())
     except UnicodeEncodeError as error:
-        raise ToolArgumentError("the command contains a lone surrogate: write the whole character") from error
+        raise ToolArgumentError("the command contains a lone surrogate: pass the complete character") from error
     if size > MOST_COMMAND:
         raise ToolArgumentError(
-            f"a command has at most {MOST_COMMAND:,} bytes, and this one has {size:,}: write a script and run that"
+            f"the command must be at most {MOST_COMMAND:,} bytes long, got {size:,}: write a script and run it instead"
         )
     return command
 
@@ -157,7 +157,7 @@ def _command(sandbox: ProgramSandbox | None, program: Program) -> Sequence[str]:
 def _described(ended: Ended, timeout_s: float) -> str:
     notes = []
     if ended.timed_out:
-        notes.append(f"[ended after {timeout_s:g} s, with all that it had started]")
+        notes.append(f"[terminated after {timeout_s:g} s, along with everything it started]")
     elif ended.exit_code:
         notes.append(f"[exit code {ended.exit_code}]")
     text = ended.output.text.rstrip("\n")
