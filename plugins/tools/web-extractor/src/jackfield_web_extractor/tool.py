@@ -31,15 +31,15 @@ _REFUSED = 500  # statuses from here on are server failures, so the rules are un
 class WebExtractorConfig(Config):
     """Settings for the pages that may be read and the size of a part."""
 
-    part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
+    part_chars: int = Field(default=20_000, ge=1000, description="Maximum number of characters in a part")
     hosts: tuple[str, ...] = Field(
         default=(),
-        description="The servers that may be read, with all below them (example.com), or one port of them "
+        description="Hosts that may be read, including their subdomains (example.com), or a single port "
         "(example.com:8080); all if empty",
     )
-    obey_robots: bool = Field(default=True, description="Leave out pages that a server's robots.txt excludes")
+    obey_robots: bool = Field(default=True, description="Do not read pages that a server's robots.txt excludes")
     fetch_cfg: Mapping[str, Any] = Field(
-        default_factory=dict, description="How pages are fetched; the settings of jackfield-fetch, such as `allow`"
+        default_factory=dict, description="Settings of jackfield-fetch for fetching pages, such as `allow`"
     )
 
 
@@ -81,12 +81,12 @@ class WebExtractor(BaseTool):
         arguments = self.parse_arguments(params)
         url, part = arguments["url"].strip(), arguments.get("part", 1)
         if not is_url(url):
-            raise ToolArgumentError(f"{url[:100]!r} is not a URL: begin it with https://")
+            raise ToolArgumentError(f"{url[:100]!r} is not a URL: it must start with https:// or http://")
         await self._check(url)  # here as well, because a cached page is not fetched again
         document = await self._reader.read(url)
         parts = _parts(_texts(document, url), self.config.part_chars)
         if part > len(parts):
-            raise ToolArgumentError(f"{shown(url)} has {len(parts)} parts: there is no part {part}")
+            raise ToolArgumentError(f"no part {part} of {shown(url)}: parts are numbered from 1 to {len(parts)}")
         text = _format_part(parts, part, document.title)
         return ToolResult(text, {"sources": [url], "title": document.title, "parts": len(parts)})
 
@@ -104,7 +104,7 @@ class WebExtractor(BaseTool):
         host, port = _server_of(url)
         allowed = [name.lower().strip(".") for name in self.config.hosts]
         if allowed and not any(_is_below(host, port, name) for name in allowed):
-            raise ToolServiceError(f"{shown(url)} cannot be read: only pages of {', '.join(allowed)} can")
+            raise ToolServiceError(f"{shown(url)} cannot be read: only pages on {', '.join(allowed)} are allowed")
 
     async def _check_robots(self, url: str) -> None:
         parts = urlsplit(url)
@@ -115,7 +115,7 @@ class WebExtractor(BaseTool):
             while len(self._rules) > _MAX_SERVERS:
                 del self._rules[next(iter(self._rules))]
         if not rules[1].can_fetch(url, self._fetching.user_agent):
-            raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
+            raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt disallows it")
 
     async def _robots(self, server: str) -> Protego:
         """Return a server's robots.txt rules (RFC 9309). Without a robots.txt, everything is allowed.
@@ -151,7 +151,7 @@ def _server_of(url: str) -> tuple[str, int | None]:
         parts = urlsplit(url[:MAX_URL_CHARS])
         return (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
     except ValueError:
-        raise ToolServiceError("the URL cannot be read: check its host and its port") from None
+        raise ToolServiceError("invalid URL: check the host and the port") from None
 
 
 def _is_below(host: str, port: int | None, name: str) -> bool:
@@ -180,7 +180,7 @@ def _texts(document: Document, url: str) -> list[str]:
         text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
         texts.append(_LINK.sub(lambda found: _resolve_link(url, found[0]), text) if block.kind != "code" else text)
     if not texts:
-        raise DocParserError(f"{shown(url)} has no text")
+        raise DocParserError(f"{shown(url)} contains no text")
     return texts
 
 
@@ -201,6 +201,6 @@ def _format_part(parts: Sequence[str], number: int, title: str) -> str:
     heading = f"# {title}\n\n" if title and number == 1 else ""
     note = ""
     if len(parts) > 1:
-        next_part = "." if number == len(parts) else f": for the next, call again with part={number + 1}."
+        next_part = "." if number == len(parts) else f": to read the next part, call again with part={number + 1}."
         note = f"\n\nThis is part {number} of {len(parts)}{next_part}"
     return heading + parts[number - 1] + note
