@@ -67,7 +67,7 @@ def test_searxng_is_asked_as_it_documents_and_without_a_key(web: WebServer) -> N
 
 def test_a_searxng_server_that_gives_no_json_is_named_with_its_setting(web: WebServer) -> None:
     web.put("/search", WebAnswer(b"<!doctype html>", status=403))
-    with pytest.raises(ToolServiceError, match=r"searxng\): HTTP 403: .*its settings must list json"):
+    with pytest.raises(ToolServiceError, match=r"searxng\): HTTP 403: .*enable 'json' under 'search"):
         search(web, provider="searxng", api_key=None)
 
 
@@ -75,7 +75,7 @@ def test_a_searxng_server_that_gives_no_json_is_named_with_its_setting(web: WebS
 def test_nothing_found_is_a_result(web: WebServer, provider: str) -> None:
     empty = {"searchParameters": {"q": "x"}} if provider == "serper" else {"results": []}
     web.put("/search", WebAnswer.json(empty))
-    assert search(web, provider=provider, api_key=KEY_OF[provider]).content == "Nothing was found: try other words."
+    assert search(web, provider=provider, api_key=KEY_OF[provider]).content == "Nothing was found: try different words."
 
 
 @pytest.mark.parametrize("provider", ["serper", "searxng"])
@@ -99,7 +99,7 @@ def test_what_a_provider_gives_is_bounded(web: WebServer) -> None:
 
 @pytest.mark.parametrize("query", ["", " \n"])
 def test_an_empty_query_asks_nobody(web: WebServer, query: str) -> None:
-    with pytest.raises(ToolArgumentError, match="nothing to search for"):
+    with pytest.raises(ToolArgumentError, match="the query is empty: pass a question or keywords"):
         search(web, query)
     assert web.requests == []
 

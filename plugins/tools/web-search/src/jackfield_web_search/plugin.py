@@ -14,7 +14,7 @@ def tools() -> list[ToolSpec]:
             target="jackfield_web_search.tool:WebSearch",
             summary="Searches the web.",
             description={
-                "en": "Search the web. Gives the titles, addresses and short excerpts of the best pages.",
+                "en": "Search the web. Returns the titles, URLs and short excerpts of the best pages.",
                 "zh": "搜索互联网，给出最相关网页的标题、网址和摘要。",
             },
             parameters={
@@ -23,7 +23,7 @@ def tools() -> list[ToolSpec]:
                     "query": {
                         "type": "string",
                         "maxLength": 2000,
-                        "description": "What to look for: a question, or keywords",
+                        "description": "A question or keywords to search for",
                     },
                 },
                 "required": ["query"],

@@ -66,6 +66,8 @@ PROVIDERS: Mapping[ProviderName, Provider] = {
         ),
         _ask_serper,
     ),
-    "searxng": Provider(Place(open=True, refusing="its settings must list json under search.formats"), _ask_searxng),
+    "searxng": Provider(
+        Place(open=True, refusing="enable 'json' under 'search.formats' in the server's settings"), _ask_searxng
+    ),
 }
 """By name in the settings. Sources: https://serper.dev/playground, https://docs.searxng.org/dev/search_api.html"""

@@ -20,8 +20,8 @@ _MOST_CHARS = {"title": 300, "url": 2000, "excerpt": 2000, "date": 100}  # a pro
 class WebSearchConfig(ServiceConfig):
     """Settings for the search service and the number of results."""
 
-    provider: ProviderName = Field(default="serper", description="The service: serper or searxng")
-    max_results: int = Field(default=10, ge=1, le=100, description="The most pages in a result")
+    provider: ProviderName = Field(default="serper", description="Search service: serper or searxng")
+    max_results: int = Field(default=10, ge=1, le=100, description="Maximum number of pages in a result")
 
 
 class WebSearch(BaseTool):
@@ -58,12 +58,12 @@ class WebSearch(BaseTool):
         """
         query = self.parse_arguments(params)["query"].strip()
         if not query:
-            raise ToolArgumentError("there is nothing to search for: the query is empty")
+            raise ToolArgumentError("the query is empty: pass a question or keywords")
         results = await self._provider.ask(self._service, query, self.config.max_results)
         pages = results[: self.config.max_results]
         text = "\n\n".join(_format_hit(number, page) for number, page in enumerate(pages, start=1))
         facts = {"provider": self.config.provider, "sources": [page.url for page in pages]}
-        return ToolResult(text or "Nothing was found: try other words.", facts)
+        return ToolResult(text or "Nothing was found: try different words.", facts)
 
     async def aclose(self) -> None:
         """Close the connections. The next call opens new ones."""
