@@ -63,7 +63,7 @@ AGENT_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"tool_timeout_s": float("nan")},
         "tool_timeout_s must be a number of seconds above 0, got nan",
     ),
-    "host": ({"host": 5}, "host must be a PluginHost, or None to use the installed plugins, not int"),
+    "host": ({"host": 5}, "host must be a PluginHost or None (for the installed plugins), got int"),
 }
 
 
@@ -337,7 +337,7 @@ def test_the_options_of_lists_are_the_parameters_of_run() -> None:
     assert Shouts().ask("Hi", loud=True, lang="zh").text == "HEY zh"  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="have no option 'lowd'; did you mean 'loud'"):
         Shouts().ask("Hi", lowd=True)  # type: ignore[call-arg]
-    with pytest.raises(ConfigError, match="Shouts defines `_run`, so `config` cannot be a function of the turn"):
+    with pytest.raises(ConfigError, match="Shouts defines `_run`, so `config` cannot be a callable"):
         Shouts().ask("Hi", config=lambda _: {})
 
 

@@ -145,7 +145,7 @@ def test_a_run_goes_on_with_the_last_of_several_agents_that_got_the_conversation
     [
         (
             lambda clerk: setattr(clerk, "name", "scribe"),
-            "the run was handed over to agent 'clerk', which is no longer a handoff of 'desk'",
+            "the run was handed off to agent 'clerk', which is no longer a handoff target of 'desk'",
         ),
         (
             lambda clerk: object.__setattr__(clerk, "resumable", False),
@@ -199,7 +199,7 @@ def test_a_recorded_hand_off_to_an_agent_that_is_gone_is_reported_before_open_ca
             if len(store.events("ToolFinished")) != 1 or not handed_over:
                 continue  # `look` is open, and the hand-off is recorded
             looks.clear()
-            with pytest.raises(ConfigError, match="handed over to agent 'clerk', which is no longer a handoff"):
+            with pytest.raises(ConfigError, match="handed off to agent 'clerk', which is no longer a handoff"):
                 desk(store, handoffs).resume(run_id)
             assert looks == []
             desk(store, ["clerk"]).resume(run_id)

@@ -481,9 +481,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         if not callable(config):
             return GenerateConfig.parse(config, what="config")
         if type(self)._run is not Agent._run:
-            raise ConfigError(
-                f"{type(self).__name__} defines `_run`, so `config` cannot be a function of the turn: pass a dict"
-            )
+            raise ConfigError(f"{type(self).__name__} defines `_run`, so `config` cannot be a callable: pass a dict")
         return config
 
     async def arun(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:

@@ -95,7 +95,8 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
         if handoff.agent.name == name:
             return handoff
     raise ConfigError(
-        f"the run was handed over to agent {name!r}, which is no longer a handoff of {agent.name or 'the agent'!r}"
+        f"the run was handed off to agent {name!r}, which is no longer a handoff target of "
+        f"{agent.name or 'the agent'!r}"
     )
 
 

@@ -352,7 +352,7 @@ def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[R
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError("a processor specified as a dict needs a 'name' next to its settings")
+        raise ConfigError("a processor specified as a dict needs a 'name' in addition to its settings")
     return host.find("processor", name), cfg
 
 

@@ -382,7 +382,7 @@ def checked_host(host: Plugins | None) -> Plugins:
     if host is None:
         return default_host()
     if not hasattr(host, "load_row") or isinstance(host, type):
-        raise ConfigError(f"host must be a PluginHost, or None to use the installed plugins, not {type(host).__name__}")
+        raise ConfigError(f"host must be a PluginHost or None (for the installed plugins), got {type(host).__name__}")
     return host
 
 

@@ -103,7 +103,7 @@ def name_of_entry(entry: str | Mapping[str, Any]) -> str:
 def _find_installed(entry: str | Mapping[str, Any], host: Plugins) -> list[BaseTool | Toolset]:
     name = name_of_entry(entry)
     if not name:
-        raise ConfigError("a tool specified as a dict needs a 'name' next to its settings")
+        raise ConfigError("a tool specified as a dict needs a 'name' in addition to its settings")
     row = host.find("tool", name)
     spec = host.spec_of(row, ComponentSpec)
     if not isinstance(spec, ToolsetSpec):

@@ -41,7 +41,7 @@ class Workspace:
         if is_loop:
             raise ToolArgumentError(f"{name!r} is not a valid file name: it is a link to itself")
         if not path.is_relative_to(root):
-            raise ToolArgumentError(f"{name!r} leads out of the workspace through a link")
+            raise ToolArgumentError(f"{name!r} leads to a path outside the workspace through a link")
         return path
 
 

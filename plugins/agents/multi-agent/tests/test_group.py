@@ -344,7 +344,7 @@ def test_a_dict_makes_its_agents() -> None:
         ({"agents": [BasicAgent()]}, "needs a name"),
         ({"agents": ["al"]}, "must be agents, not str"),
         ({"agents": [{"name": "al"}]}, "must be agents, not dict: in a file, specify the agent kind"),
-        ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents of a group chat are named 'al'"),
+        ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents in a group chat are named 'al'"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
         ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),
         ({"agents": [BasicAgent(name="al")], "max_round": 0}, "max_round must be"),

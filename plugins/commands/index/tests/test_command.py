@@ -151,7 +151,7 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
         ),
         (("search", "nothing", "x"), "no index named 'nothing'"),
         (("build", "nothing"), "no index named 'nothing'"),
-        (("build", "notes", "gone.md"), "no such file or folder, and no match as a pattern:"),
+        (("build", "notes", "gone.md"), "no file or folder has this name or matches this pattern:"),
         (("build", "notes", "index:other"), "only files, folders, patterns and URLs can"),
         (("build", "no tes", "docs"), "'no tes' is not a valid index name"),
         (("build", "./docs", "docs"), "contains other files"),

@@ -334,7 +334,7 @@ def test_nothing_is_added_if_one_of_the_names_stands_for_nothing(notes: Knowledg
     write(a="one", b="two")
     build(notes, "docs/a.md")
     before = notes.names()
-    with pytest.raises(ConfigError, match="no such file or folder, and no match as a pattern:"):
+    with pytest.raises(ConfigError, match="no file or folder has this name or matches this pattern:"):
         asyncio.run(notes.add(["docs/b.md", "docs/gone.md"], reader=READER))
     assert (notes.names(), located(notes)) == (before, ["a.md"])
 

@@ -185,7 +185,7 @@ def test_texts_titles_and_names_of_any_bytes_come_back_as_they_are() -> None:
 
 def test_what_is_wrong_with_a_name_is_said_before_anything_changes() -> None:
     write(a="one")
-    with pytest.raises(ConfigError, match=r"no such file or folder, and no match as a pattern: .*gone"):
+    with pytest.raises(ConfigError, match=r"no file or folder has this name or matches this pattern: .*gone"):
         build("docs", "gone")
     with pytest.raises(ConfigError, match="only files, folders, patterns and URLs can"):
         build("index:other")

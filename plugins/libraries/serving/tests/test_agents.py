@@ -87,7 +87,7 @@ def test_a_file_is_read_with_the_consent_and_the_host_of_the_service(
     "agents", [{}, {"": agent()}, {"a": agent(), "": agent()}], ids=["none", "no name", "one of two"]
 )
 def test_a_service_has_agents_with_names(agents: Any) -> None:
-    with pytest.raises(ConfigError, match="a service needs agents with names"):
+    with pytest.raises(ConfigError, match="a service needs named agents"):
         Serving(agents)
 
 

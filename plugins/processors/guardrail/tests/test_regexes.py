@@ -33,7 +33,9 @@ def test_an_expression_without_one_is_taken(regex: str) -> None:
     assert fault_of_regex(regex) == ""
 
 
-@pytest.mark.parametrize(("regex", "fault"), [("(", "Python's re"), ("a*", "empty string"), ("", "empty string")])
+@pytest.mark.parametrize(
+    ("regex", "fault"), [("(", "a valid Python regular expression"), ("a*", "empty string"), ("", "empty string")]
+)
 def test_what_is_no_expression_or_matches_nothing_is_refused(regex: str, fault: str) -> None:
     assert fault in fault_of_regex(regex)
 

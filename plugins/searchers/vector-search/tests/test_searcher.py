@@ -177,7 +177,7 @@ def test_vectors_that_cannot_be_compared_are_an_error(
 
 def test_a_query_of_another_length_than_the_chunks_is_an_error(server: FakeOpenAI, make: Make) -> None:
     wrong(server, lambda vectors: vectors if len(vectors) > 1 else [[1.0, 0.0, 0.0]])
-    with pytest.raises(ModelResponseError, match="dimension 3, but the chunks' vectors have dimension 2"):
+    with pytest.raises(ModelResponseError, match="dimension 3, but the chunk vectors have dimension 2"):
         search(make(), "violin")
 
 

@@ -184,7 +184,7 @@ class Memory(Agent):
         documents = event.data.get("documents", len(files) - len(found.errors))
         # Tools may still be able to use a file of the conversation.
         if self.files and not documents and event.data.get("note"):
-            raise DocParserError(f"no document could be read: {event.data['note']}")
+            raise DocParserError(f"none of the documents could be read: {event.data['note']}")
         recalled.passages = found.passages
         recalled.chunks = found.chunks if isinstance(found, Chunked) else ()
         recalled.note = extent_note(event.data, run.lang)

@@ -112,7 +112,7 @@ class ParallelDocQA(DocQAAgent):
             on_progress=lambda done, total, name: report(PreparationProgress("reading files", done, total, name)),
         )
         if read.errors and not read.documents and self.files:
-            raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
+            raise DocParserError(f"none of the documents could be read: {'; '.join(map(str, read.errors.values()))}")
         documents = read.documents
         kept, parts = self._cut
         # The reader keeps the blocks of an unchanged file, so comparing is quick, whereas splitting takes longer.

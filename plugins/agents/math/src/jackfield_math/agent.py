@@ -62,7 +62,7 @@ class TIRMathAgent(FnCallAgent):
     ) -> None:
         tools = [DEFAULT_TOOL] if function_list is None else list(function_list)
         if len(tools) != 1:
-            raise ConfigError(f"this agent takes exactly one tool, which runs code; got {len(tools)}")
+            raise ConfigError(f"this agent takes exactly one tool, one that runs code; got {len(tools)} tools")
         options = {"limits": {"turns": 10}, **options}
         super().__init__(tools, llm, system_message, name, description, **options)
         self._prompts = Prompts.read(PROMPTS, prompts)

@@ -44,7 +44,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
         if not agent.name:
             raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
         if agent.name in checked:
-            raise ConfigError(f"two agents of {what} are named {agent.name!r}: rename one of them")
+            raise ConfigError(f"two agents in {what} are named {agent.name!r}: rename one of them")
         checked[agent.name] = agent
     if not checked:
         raise ConfigError(f"{what} needs at least one agent")

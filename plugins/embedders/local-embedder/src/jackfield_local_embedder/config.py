@@ -85,9 +85,9 @@ class TransformersEmbedderConfig(HubConfig):
     def _check_engine(self) -> Self:
         if self.engine not in ("auto", "onnx"):
             if self.onnx_file is not None:
-                raise ValueError("onnx_file requires the engine 'onnx': remove `engine`")
+                raise ValueError("onnx_file works only with engine 'onnx', its default: do not set `engine`")
             if self.precision == "int8":
-                raise ValueError("precision 'int8' requires the engine 'onnx': remove `engine`")
+                raise ValueError("precision 'int8' works only with engine 'onnx', its default: do not set `engine`")
         if self.onnx_file is not None and self.precision == "int8":
             raise ValueError(
                 "precision only applies to safetensors models: set onnx_file to an 8-bit ONNX file instead"

@@ -97,7 +97,7 @@ def _jpeg_size(content: bytes) -> _Size:
     position = 2
     for _ in range(_MAX_SEGMENTS):
         if content[position] != 0xFF:
-            raise ValueError("missing marker where one is required")
+            raise ValueError("a required marker is missing")
         marker = content[position + 1]
         if marker == 0xFF:  # fill bytes may precede a marker
             position += 1

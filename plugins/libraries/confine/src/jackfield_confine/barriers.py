@@ -240,7 +240,7 @@ def _namespaces_work() -> bool:
 def _try_namespaces() -> None:
     enter_namespaces()
     if not _succeeds(show_own_processes_only):
-        raise OSError("no /proc of its own")
+        raise OSError("the namespace has no /proc of its own")
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:

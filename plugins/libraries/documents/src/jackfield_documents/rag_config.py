@@ -148,7 +148,7 @@ class RAGConfig(ChunkSizeConfig):
         for name, settings in searchers_by_name(searchers).items():
             if name.rpartition("/")[2] == _HYBRID and not settings.get("searchers"):
                 raise ValueError(
-                    f"{_HYBRID!r} fuses other searchers: list those instead, as in {[_KEYWORD, _VECTOR]}, or use "
+                    f"{_HYBRID!r} combines other searchers: list those instead, as in {[_KEYWORD, _VECTOR]}, or use "
                     f"{{'name': {_HYBRID!r}, 'searchers': [...]}} or retrieval_type 'hybrid'"
                 )
         return searchers

@@ -523,7 +523,9 @@ def _check_without_secrets(searchers: Mapping[str, Mapping[str, object]]) -> Non
 def _check_found(steps: Sequence[Step]) -> None:
     missing = expand([step.name for step in steps], most=MOST_FILES).missing
     if missing:
-        raise ConfigError(f"no such file or folder, and no match as a pattern: {', '.join(map(shown_path, missing))}")
+        raise ConfigError(
+            f"no file or folder has this name or matches this pattern: {', '.join(map(shown_path, missing))}"
+        )
 
 
 def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:

@@ -283,4 +283,4 @@ def check_names(agents: Mapping[str, object]) -> None:
         ConfigError: There are no agents, or one has no name.
     """
     if not agents or not all(agents):
-        raise ConfigError("a service needs agents with names: Serving({'helper': agent})")
+        raise ConfigError("a service needs named agents, as in Serving({'helper': agent})")

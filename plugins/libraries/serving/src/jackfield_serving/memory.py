@@ -67,7 +67,7 @@ class MemoryStore(RecordingStore):
         """See `Store`."""
         kept = self._find(run_id)
         if kept.hold != hold or not kept.run.is_held:
-            raise RunBusyError(f"run {run_id} is no longer held by this task: another one may have resumed it")
+            raise RunBusyError(f"run {run_id} is no longer held by this task: another task may have resumed it")
         kept.entries += entries
         if state != RUNNING or kept.run.state != RUNNING:
             changed = kept.run.changed if state == kept.run.state else time.time()

@@ -770,7 +770,7 @@ class Serving:
     def _check_room(self, owner: str) -> None:
         retry_after_s = self.limits.retry_after_s
         if self._is_draining:
-            raise DrainingError("this service is being stopped: try another server", retry_after_s=retry_after_s)
+            raise DrainingError("this server is shutting down: try another one", retry_after_s=retry_after_s)
         if self._driver.count >= self.limits.runs + self.limits.queue:
             raise TooManyRunsError(
                 f"{self._driver.count} runs are active: try again later", retry_after_s=retry_after_s
@@ -818,7 +818,7 @@ def _load_store(store: str | Mapping[str, object] | Store | None, limits: Servin
         return MemoryStore(limits.kept_runs)
     loaded = load_store(store, host or default_host())
     if not loaded.content:
-        raise ConfigError("the store keeps no content, so no run can be followed or resumed: set content=true")
+        raise ConfigError("the store does not save content, so runs cannot be followed or resumed: set content=true")
     return loaded
 
 

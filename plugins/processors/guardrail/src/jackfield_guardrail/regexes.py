@@ -31,7 +31,7 @@ def fault_of_regex(regex: str) -> str:
         compiled = re.compile(regex)
         regexes.compile(regex, regexes.VERSION0)
     except (re.error, regexes.error, RecursionError, OverflowError):
-        return "not a valid regular expression for Python's re"
+        return "not a valid Python regular expression"
     if compiled.match(""):
         return "the pattern matches the empty string, so it would match everywhere"
     if _repeats_repeats(regex):

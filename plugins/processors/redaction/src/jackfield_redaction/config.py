@@ -38,7 +38,7 @@ class PatternConfig(Config):
             compiled = re.compile(regex)
             regexes.compile(regex, regexes.VERSION0)
         except (re.error, regexes.error, RecursionError, OverflowError):
-            raise ValueError("not a valid regular expression for Python's re") from None
+            raise ValueError("not a valid Python regular expression") from None
         if compiled.match(""):
             raise ValueError("the pattern matches the empty string, so it would match everywhere")
         return regex

@@ -88,7 +88,7 @@ class Budget:
         self._since_s = now_s
         if self._left_s < 0:
             raise ConfigError(
-                "the redaction patterns took too long on this text, so the rest was withheld: make their repetitions "
+                "the redaction patterns took too long on this text, so the rest was withheld: make their quantifiers "
                 "possessive (`++`, `*+`), or reduce max_length"
             )
 

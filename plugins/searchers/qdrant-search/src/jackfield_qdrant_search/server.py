@@ -208,7 +208,7 @@ class Collection:
             cause = error.source if isinstance(error, ResponseHandlingException) else error
             said = quote_text(str(cause) or type(cause).__name__, self._secrets, _MOST_SHOWN)
             raise self._error(
-                f"cannot be used ({said}): check that Qdrant is running and that url is correct, then try again"
+                f"cannot be used ({said}): check that Qdrant is running and that `url` is correct, then try again"
             ) from None
 
     def _refused(self, error: UnexpectedResponse) -> ToolServiceError:

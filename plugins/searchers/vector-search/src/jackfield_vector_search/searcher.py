@@ -132,8 +132,7 @@ class VectorSearcher(Searcher):
         vector = self._embedded([question], "query")[0]
         if index.dimension not in (None, len(vector)):
             raise self._wrong(
-                f"the query's vector has dimension {len(vector)}, but the chunks' vectors have dimension "
-                f"{index.dimension}"
+                f"the query vector has dimension {len(vector)}, but the chunk vectors have dimension {index.dimension}"
             )
         found = index.search(vector, limit, selected)
         least = self.config.min_score
