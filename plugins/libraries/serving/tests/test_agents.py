@@ -144,7 +144,7 @@ def test_a_choice_of_model_is_made_once_and_recorded_as_its_own() -> None:
     assert (other.name, other.recorder.model, other.agent.llm.backend) == ("a", "offline:extractive", "offline")
     assert one.with_model("offline:extractive") is other
     assert one.agent.llm.backend == "scripted"
-    with pytest.raises(ConfigError, match="it offers offline:extractive"):
+    with pytest.raises(ConfigError, match="available: offline:extractive"):
         one.with_model("x")
 
 
@@ -250,7 +250,7 @@ def test_a_clients_tool_has_a_name_and_runs_in_a_run_only() -> None:
     for one in tools._tools:
         assert (one.description, one.resumable) == ("", True)
         assert one.schema()["parameters"]["type"] == "object"
-        with pytest.raises(ToolServiceError, match=f"{one.name} can run only in the client"):
+        with pytest.raises(ToolServiceError, match=f"{one.name} can only run in the client"):
             asyncio.run(one.call({}))
     for schema in ({}, {"name": 1}, {"name": "a b"}):
         with pytest.raises(ConfigError):
@@ -271,5 +271,5 @@ def test_an_agent_that_cannot_continue_after_a_pause_takes_no_tools_of_clients()
 def test_only_a_model_that_the_agent_offers_is_taken() -> None:
     one = served(agent())
     assert one.with_model("") is one
-    with pytest.raises(ConfigError, match="agent 'a' does not offer model 'x'; it offers no other"):
+    with pytest.raises(ConfigError, match="agent 'a' does not offer model 'x'; available: none"):
         one.with_model("x")

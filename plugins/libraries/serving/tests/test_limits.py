@@ -117,7 +117,7 @@ def test_a_conversation_may_be_as_large_as_the_limit(spare: int, is_taken: bool)
             if is_taken:
                 await ask(serving, "And then?", continues=first)
             else:
-                with pytest.raises(InputTooLargeError, match="start a new one"):
+                with pytest.raises(InputTooLargeError, match="start a new conversation"):
                     await ask(serving, "And then?", continues=first)
 
     asyncio.run(main())
@@ -654,9 +654,7 @@ def test_interrupted_runs_are_looked_for_now_and_then_also_after_an_outage(caplo
 
     with caplog.at_level(logging.WARNING, logger="jackfield.serving"):
         asyncio.run(main())
-    assert caplog.messages == ["interrupted runs could not be recovered: locked"], (
-        "once for both attempts of the outage"
-    )
+    assert caplog.messages == ["cannot recover interrupted runs: locked"], "once for both attempts of the outage"
 
 
 def test_a_run_that_another_process_continues_first_does_not_keep_the_others_waiting() -> None:

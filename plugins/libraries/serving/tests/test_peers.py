@@ -143,7 +143,9 @@ async def test_an_outage_is_logged_once_however_often_the_store_is_tried(
         peers.open()
         await until(lambda: store.attempts > 7)
     await peers.aclose()
-    assert caplog.messages == [f"no signals from other processes: {reason}" for reason in ("away", "locked")]
+    assert caplog.messages == [
+        f"cannot receive signals from other processes: {reason}" for reason in ("away", "locked")
+    ]
 
 
 async def test_a_store_that_reports_writes_is_sent_none() -> None:
@@ -169,7 +171,7 @@ async def test_after_an_outage_a_process_listens_again(
         await until(lambda: peers._is_listening)
     store.arriving.put_nowait(Signal("r", "{}"))
     await until(lambda: messages == ["r"])
-    assert caplog.messages == ["no signals from other processes: the server went away"]
+    assert caplog.messages == ["cannot receive signals from other processes: the server went away"]
     await peers.aclose()
 
 

@@ -441,7 +441,7 @@ def test_limits_refuse_what_is_too_much_and_say_when_to_come_back() -> None:
             with pytest.raises(InputTooLargeError):
                 await serving.start("a", "x" * 200)
             first = await serving.start("a", "Hi", owner="ada")
-            with pytest.raises(TooManyRunsError, match="of your runs") as caught:
+            with pytest.raises(TooManyRunsError, match="you already have 1 active run: wait") as caught:
                 await serving.start("a", "Hi", owner="ada")
             assert caught.value.retry_after_s == 7
             second = await serving.start("a", "Hi", owner="bob")

@@ -72,8 +72,8 @@ class ServedAgent:
         if not model:
             return self
         if model not in self.agent.models:
-            offered = ", ".join(self.agent.models) or "no other"
-            raise ConfigError(f"agent {self.name!r} does not offer model {model!r}; it offers {offered}")
+            offered = ", ".join(self.agent.models) or "none"
+            raise ConfigError(f"agent {self.name!r} does not offer model {model!r}; available: {offered}")
         if model not in self._with_models:
             agent = copy.copy(self.agent)
             agent.llm = get_chat_model(model, host=agent.host)
@@ -89,14 +89,14 @@ class ServedAgent:
                 taken, a schema is invalid, or a model option is unknown.
         """
         if request.call is not None and request.call.name not in self.agent.function_map:
-            raise ConfigError(f"agent {self.name!r} has no tool {request.call.name!r}: choose one of its tools")
+            raise ConfigError(f"agent {self.name!r} has no tool {request.call.name!r}: call one of the agent's tools")
         if request.client_tools:
             tools = ClientTools(request.client_tools, {})
             names = [*self.agent.function_map, *tools.names]
             if twice := {name for name in tools.names if names.count(name) > 1}:
                 raise ConfigError(
-                    f"tool name {min(twice)!r} is already in use by the agent or "
-                    "another client tool: rename the client's tool"
+                    f"tool name {min(twice)!r} is already in use by the agent or another client tool: "
+                    "rename the client tool"
                 )
             self.with_client_tools(tools)
         if request.config:
@@ -258,7 +258,7 @@ def _preview(agent: Agent[Any], call: FunctionCall) -> str:
     try:
         preview = tool.preview(tool.parse_arguments(call.arguments), workspace=agent.workspace)
     except Exception:  # noqa: BLE001 - a tool of any plugin; without a preview, the arguments are shown
-        _log.warning("the preview of a call to %s failed", call.name, exc_info=True)
+        _log.warning("cannot preview a call to %s", call.name, exc_info=True)
         return ""
     return preview.encode("utf-8", "replace").decode()
 
@@ -270,7 +270,7 @@ def _load_from_module(source: str) -> Agent[Any]:
         for part in name.split("."):
             value = getattr(value, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"no agent {source!r}: {error}; use module:name, as in app.agents:helper") from error
+        raise ConfigError(f"cannot load agent {source!r}: {error}; use module:name, as in app.agents:helper") from error
     if not isinstance(value, Agent):
         raise ConfigError(f"{source} must be an agent, got {type(value).__name__}")
     return value

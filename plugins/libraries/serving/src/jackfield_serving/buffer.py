@@ -22,7 +22,7 @@ from jackfield_serving.numbering import HALF, STRIDE, Numbered, can_join, cut_de
 _TEXTS = (TextDelta, ReasoningDelta, FunctionCallDelta)
 _ANSWERS = (*_TEXTS, MediaDelta)
 _ENDS = (TurnFinished, RunFinished, RunFailed)
-_AGAIN_TEXT = "the response is too long to buffer in pieces: it follows once more in full"
+_AGAIN_TEXT = "the response is too long to buffer in pieces: the full response follows"
 
 
 class EventBuffer:

@@ -50,7 +50,7 @@ class ClientTool(BaseTool):
     def __init__(self, schema: FunctionSchema, results: Mapping[str, Any]) -> None:
         super().__init__()
         if not isinstance(schema.get("name"), str):
-            raise ConfigError("a client's tool needs a name: send {'name': …, 'description': …, 'parameters': …}")
+            raise ConfigError("a client tool needs a name: send {'name': …, 'description': …, 'parameters': …}")
         self.name = schema["name"]
         check_tool_name(self.name)
         self.description = str(schema.get("description") or "")
@@ -62,7 +62,7 @@ class ClientTool(BaseTool):
         """Return the client's result, or pause the run until it has arrived."""
         run = context.run if context is not None else None
         if context is None or not isinstance(run, ParentRun):
-            raise ToolServiceError(f"{self.name} can run only in the client")
+            raise ToolServiceError(f"{self.name} can only run in the client")
         if context.call_id in self._results:
             return self._results[context.call_id]
         arguments = params if isinstance(params, str) else dumps(params)

@@ -96,7 +96,7 @@ class Peers:
                         self._take(signal)
             except StoreError as error:
                 if str(error) != outage:  # once for each outage, not for each attempt
-                    _log.warning("no signals from other processes: %s", error)
+                    _log.warning("cannot receive signals from other processes: %s", error)
                 outage = str(error)
             self._is_listening = False
             await asyncio.sleep(_LISTEN_AGAIN_S)

@@ -12,7 +12,7 @@ from jackfield_records.entries import RESUMED, EntryHead, head_of
 from jackfield_serving.numbering import HALF, STRIDE, Numbered
 from jackfield_serving.requests import is_internal
 
-_FROM_RECORD_TEXT = "the answer follows as it was recorded"
+_FROM_RECORD_TEXT = "the recorded response follows"
 _CONTINUES_TEXT = "the run continues from its last step"
 
 

@@ -87,7 +87,7 @@ class Answers:
             },
             "results": dict(self.results),
         }
-        return PluginEvent(ANSWERS, _as_json(fields, "results of a client's tools"))
+        return PluginEvent(ANSWERS, _as_json(fields, "results of client tools"))
 
 
 def request_of(facts: Mapping[str, Any] | None) -> Request | None:

@@ -318,7 +318,7 @@ class Serving:
         await self._check_owner(run_id, owner)
         self._check_room(owner)
         if not answers:
-            raise NotWaitingError(f"no answers for run {run_id}: answer the calls that it is waiting for")
+            raise NotWaitingError(f"no answers for run {run_id}: answer the pending calls")
         live = self._driver.find(run_id)
         if live is not None and live.questions.answer(answers):
             return
@@ -469,7 +469,7 @@ class Serving:
         """
         line = " ".join(title.split())[:_MOST_TITLE_CHARS]
         if not line:
-            raise ConfigError("the title is empty: enter one")
+            raise ConfigError("the title must not be empty")
         runs = await self._store.inner.runs(owner=owner, session=session, limit=_MOST_LISTED)
         if not session or not runs:
             raise RunNotFoundError(f"no conversation {session!r}")
@@ -505,9 +505,7 @@ class Serving:
         if (size := size_of((*asked, *response))) > self.limits.input_bytes:
             raise InputTooLargeError(f"the messages total {size} bytes; the limit is {self.limits.input_bytes}")
         if calls := open_calls(response):
-            raise InvalidMessageError(
-                f"the call {calls[0].call.name!r} has no result: remove the call, or add its result"
-            )
+            raise InvalidMessageError(f"call {calls[0].call.name!r} has no result: add the result, or remove the call")
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text(_join_system(before, asked), served.agent.system_message, first=True)
         run_id = os.urandom(16).hex()
@@ -693,7 +691,7 @@ class Serving:
                 outage = ""
             except StoreError as error:
                 if str(error) != outage:  # once for each outage, not for each attempt
-                    _log.warning("interrupted runs could not be recovered: %s", error)
+                    _log.warning("cannot recover interrupted runs: %s", error)
                 outage = str(error)
             await asyncio.sleep(every_s)
 
@@ -760,8 +758,8 @@ class Serving:
         conversation = (*messages, *record.response)
         if (size := size_of(conversation)) > self.limits.history_bytes:
             raise InputTooLargeError(
-                f"the conversation of run {run_id} has {size} bytes; the limit is {self.limits.history_bytes}: start a "
-                f"new one"
+                f"the conversation of run {run_id} is {size} bytes long; the limit is {self.limits.history_bytes}: "
+                "start a new conversation"
             )
         return conversation
 
@@ -778,7 +776,8 @@ class Serving:
         most = self.limits.runs_per_owner
         if most is not None and sum(live.run.owner == owner for live in self._driver.active()) >= most:
             raise TooManyRunsError(
-                f"{most} of your runs are active: wait until one finishes", retry_after_s=retry_after_s
+                f"you already have {most} active {'run' if most == 1 else 'runs'}: wait until one finishes",
+                retry_after_s=retry_after_s,
             )
 
     def _check_waiting(self) -> None:
@@ -786,9 +785,8 @@ class Serving:
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
-                f"{waiting} runs are waiting for a human, the most that this service "
-                "keeps in memory: answer or cancel some, or "
-                f"configure a store",
+                f"{waiting} runs are waiting for a human, which is the limit for runs in memory: "
+                "answer or cancel some, or configure a store",
                 retry_after_s=self.limits.retry_after_s,
             )
 

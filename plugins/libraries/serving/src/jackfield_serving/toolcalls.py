@@ -36,7 +36,7 @@ class OneCall(BaseChatModel):
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         """Yield the call, or the end once the call has a result."""
         if request.messages[-1].role == "function":
-            yield TextDelta("The call has ended.")
+            yield TextDelta("The call has finished.")
             yield ModelFinished("stop")
             return
         yield FunctionCallDelta(0, id=_CALL_ID, name=self._call.name, arguments=self._call.arguments)
