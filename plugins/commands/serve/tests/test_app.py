@@ -11,7 +11,7 @@ import pytest
 
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, StoreUnavailableError
-from jackfield.servers import HttpServer, Refusal, RequestRefusedError, owner_of
+from jackfield.servers import HttpServer, Refusal, RequestRefusedError, owner_of, plain_refusal, refusal_of
 from jackfield.testing import ScriptedModel, answer
 from jackfield_serve import ServingApp, Tokens, serving_app
 
@@ -110,10 +110,15 @@ def test_the_face_with_the_longest_path_answers(path: str, name: str) -> None:
     assert [face.name for face in faces if face.scopes] == [name]
 
 
+class NotFound(Exception):  # noqa: N818 - like the error of an ASGI framework
+    status_code, detail = 404, "Not Found"
+
+
 def test_without_a_face_for_everything_other_paths_are_not_found() -> None:
     status, headers, body = reply(app_of(Face()), scope_of("/acmeology"))
     assert (status, headers[b"content-type"]) == (404, b"application/json")
-    assert b"nothing answers at this path: check the address" in body
+    assert b"nothing is served at this path: check the URL" in body
+    assert body == plain_refusal(refusal_of(NotFound()))[1], "the same as for a path that a face does not have"
 
 
 def test_paths_are_below_the_place_where_it_is_mounted() -> None:
@@ -140,7 +145,7 @@ def test_a_face_may_have_the_path_of_the_metrics() -> None:
 
 
 def test_a_face_without_http_is_refused() -> None:
-    with pytest.raises(ConfigError, match="the face 'object' has no HTTP: run it alone with jackfield serve --stdio"):
+    with pytest.raises(ConfigError, match="face 'object' does not support HTTP: run jackfield serve --stdio"):
         ServingApp(None, [object()], None)  # type: ignore[arg-type]
 
 
@@ -223,8 +228,8 @@ def test_an_error_is_a_refusal_in_the_form_of_the_face(
     assert (given, told) == (status, {**fixed, **headers})
     assert b"a secret" not in body
     is_refused = isinstance(error, RequestRefusedError)
-    assert ("the face acme failed" in caplog.text) is ("Traceback" in caplog.text) is (status >= 500 and not is_refused)
-    assert ("the face acme answered 503: no" in caplog.text) is (status >= 500 and is_refused)
+    assert ("face acme failed" in caplog.text) is ("Traceback" in caplog.text) is (status >= 500 and not is_refused)
+    assert ("face acme responded with 503: no" in caplog.text) is (status >= 500 and is_refused)
 
 
 def test_an_error_after_the_beginning_of_a_response_ends_the_connection() -> None:

@@ -115,11 +115,11 @@ def test_names_of_headers_have_no_case() -> None:
 @pytest.mark.parametrize(
     ("request_", "status", "says"),
     [
-        (scope(host="evil.example"), 421, "this host is not served here: name it with --allow-host"),
-        (scope(("origin", "https://evil.example")), 403, "pages of other origins may not use this server"),
+        (scope(host="evil.example"), 421, "this host name is not allowed: start the server with --allow-host"),
+        (scope(("origin", "https://evil.example")), 403, "pages from other origins may not use this server"),
         (scope(("origin", "chrome-extension://x")), 403, "start the server with --token-file"),
-        (scope(("x", "y" * 40_000)), 431, "too many or too long headers: send fewer"),
-        (scope(("content-length", "1001")), 413, "the body is larger than 1000 bytes: send less"),
+        (scope(("x", "y" * 40_000)), 431, "too many or too large: send fewer or shorter headers"),
+        (scope(("content-length", "1001")), 413, "the request body is larger than 1000 bytes: send a smaller request"),
     ],
     ids=["host", "origin", "extension", "headers", "body"],
 )
@@ -130,7 +130,7 @@ def test_a_refusal_has_its_status_and_the_next_step(request_: dict[str, Any], st
 
 
 def test_a_missing_token_is_401() -> None:
-    with pytest.raises(RequestRefusedError, match="send a valid token: Authorization: Bearer TOKEN") as caught:
+    with pytest.raises(RequestRefusedError, match="token: send the header `Authorization: Bearer TOKEN`") as caught:
         CLOSED.admit(scope())
     assert caught.value.status == 401
 

@@ -53,13 +53,13 @@ def test_without_options_it_serves_this_machine_only() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--port", "65536"], "a port is a number from 0 to 65535"),
-        (["--port", "-1"], "a port is a number from 0 to 65535"),
-        (["--port", "http"], "a port is a number from 0 to 65535"),
-        (["--workers", "0"], "expected a number of at least 1"),
-        (["--runs", "1000001"], "expected a number of at least 1"),
-        (["--drain", "1.5"], "expected a number of at least 1"),
-        (["--max-body", "x"], "expected a number of at least 1"),
+        (["--port", "65536"], "must be a number from 0 to 65535"),
+        (["--port", "-1"], "must be a number from 0 to 65535"),
+        (["--port", "http"], "must be a number from 0 to 65535"),
+        (["--workers", "0"], "must be a number from 1 to 1000000"),
+        (["--runs", "1000001"], "must be a number from 1 to 1000000"),
+        (["--drain", "1.5"], "must be a number from 1 to 1000000"),
+        (["--max-body", "x"], "must be a number from 1 to 1000000"),
     ],
 )
 def test_numbers_outside_of_their_bounds_end_with_2(
@@ -95,14 +95,14 @@ def test_an_agent_is_named_by_its_file_or_variable_unless_a_name_is_given(word: 
 
 @pytest.mark.parametrize("name", ["", ".x", "a b", "x" * 65, "é"])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be the name of an agent: pass another one, such as helper=a\.yaml"):
+    with pytest.raises(ConfigError, match=r"is not a valid agent name: pass a valid one, such as helper=a\.yaml"):
         read(f"{name}=a.yaml")
 
 
 def test_the_name_that_is_suggested_can_be_pasted_into_a_shell() -> None:
     with pytest.raises(ConfigError, match=r"such as 'helper=my agent\.yaml'"):
         read("my agent.yaml")
-    with pytest.raises(ConfigError, match=r"such as 'a2=my agent\.yaml'"):
+    with pytest.raises(ConfigError, match=r"two agents are named 'a': rename one, as in 'a2=my agent\.yaml'"):
         read("a=my agent.yaml", "a=my agent.yaml")
 
 
@@ -132,19 +132,19 @@ def test_a_folder_is_no_agent_and_the_file_in_it_is_named(tmp_path: Path) -> Non
     for word in (str(tmp_path), f"helper={tmp_path}"):
         with pytest.raises(ConfigError) as caught:
             read(word)
-        assert str(caught.value).endswith(f"name an agent file, such as {tmp_path / 'agent.yaml'}")
+        assert str(caught.value).endswith(f"specify an agent file, such as {tmp_path / 'agent.yaml'}")
 
 
 def test_variables_of_agent_files_have_names() -> None:
     assert read("a.yaml", "-p", "topic=tides=high", "--param", " x = 1").params == {"topic": "tides=high", "x": " 1"}
     for wrong in ("topic", "=tides", " =tides"):
-        with pytest.raises(ConfigError, match="is not NAME=VALUE, such as -p topic=tides"):
+        with pytest.raises(ConfigError, match=f"expected NAME=VALUE, as in -p topic=tides, got {wrong!r}"):
             read("a.yaml", "-p", wrong)
 
 
 def test_faces_are_names_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read("a.yaml", "--face", "mcp", "--face", '{"name": "ag-ui"}').faces == ["mcp", {"name": "ag-ui"}]
-    with pytest.raises(ConfigError, match="--face is neither a name nor JSON with a name and settings"):
+    with pytest.raises(ConfigError, match="--face must be a name, or JSON with a name and settings"):
         read("a.yaml", "--face", '{"name": ')
     assert read("a.yaml").faces[0] == "openai"
     assert serve_options._default_faces(PluginHost(paths=[])) == ["openai"]
@@ -152,7 +152,7 @@ def test_faces_are_names_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_workers_need_a_store() -> None:
-    with pytest.raises(ConfigError, match="several workers need a store that they share: pass --store"):
+    with pytest.raises(ConfigError, match="multiple workers need a shared store: pass --store"):
         read("a.yaml", "--workers", "2")
     assert read("a.yaml", "--workers", "2", "--store", "sqlite").workers == 2
 
@@ -165,7 +165,7 @@ def test_a_command_of_one_face_has_its_agents_and_opens_the_browser() -> None:
     assert (list(chosen.agents), chosen.faces, chosen.browser) == (["hello"], ["web"], True)
     assert read("--no-browser", command=COMMAND).browser is False
     assert list(read("x=a.yaml", command=COMMAND).agents) == ["x"]
-    with pytest.raises(ConfigError, match="each worker makes its own agents: name an agent file"):
+    with pytest.raises(ConfigError, match="multiple workers need an agent file or module:agent"):
         read("--workers", "2", "--store", "sqlite", command=COMMAND)
     with pytest.raises(SystemExit):
         read("--face", "openai", command=COMMAND)
@@ -178,14 +178,14 @@ def test_its_help_has_its_own_name_and_examples(capsys: pytest.CaptureFixture[st
     assert told.startswith("usage: jackfield web ")
     assert "Talk to agents." in told
     assert "examples:\n  jackfield web\n" in told
-    assert "A token file has one token per line" in told
+    assert "A token file contains one token per line" in told
 
 
 def test_without_an_agent_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([])
     assert ended.value.code == 2
-    assert "name an agent: an agent file, or module:agent" in capsys.readouterr().err
+    assert "specify an agent: an agent file or module:agent" in capsys.readouterr().err
 
 
 def test_the_installed_faces_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,9 +210,9 @@ def test_an_agent_of_a_module_may_be_deep_in_it_and_the_working_directory_is_loo
     monkeypatch.setattr("sys.path", [path for path in sys.path if path not in ("", str(tmp_path))])
     agents = load_agents(read("shop_of_test_options:team.buyer"))
     assert isinstance(agents["buyer"], FnCallAgent)
-    with pytest.raises(ConfigError, match=r"'shop_of_test_options:team.seller' cannot be imported: "):
+    with pytest.raises(ConfigError, match=r"cannot import 'shop_of_test_options:team.seller': "):
         load_agents(read("shop_of_test_options:team.seller"))
-    with pytest.raises(ConfigError, match=r"'shop_of_test_options:team' is not an agent, but of type type"):
+    with pytest.raises(ConfigError, match=r"'shop_of_test_options:team' must be an agent, got type"):
         load_agents(read("shop_of_test_options:team"))
 
 
@@ -227,7 +227,7 @@ def test_variables_and_trust_reach_the_agent_files(tmp_path: Path, monkeypatch: 
         load_agents(read(*words))
     agent = load_agents(read(*words, "--trust"))["a"]
     assert agent.system_message == "On tides."
-    with pytest.raises(ConfigError, match=r"there is no agent file 'support': name one, or module:agent"):
+    with pytest.raises(ConfigError, match=r"no agent file 'support': specify an existing file or module:agent"):
         load_agents(read("support"))
 
 
@@ -243,7 +243,9 @@ class _InOneProcess(HttpServer):
 def test_a_face_that_keeps_something_in_its_process_is_not_served_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_options, "load_server", lambda face, host: _InOneProcess())
     words = ("a.yaml", "--face", "memo", "--store", "sqlite")
-    message = r"the face 'memo' cannot be served by several workers: set memory_file for it, such as \[settings"
+    message = (
+        r"face 'memo' does not support multiple workers with its current settings: set memory_file, for .*\[settings"
+    )
     with pytest.raises(ConfigError, match=message):
         make_app(read(*words, "--workers", "2"), {"hello": hello()})
     assert make_app(read(*words), {"hello": hello()}).paths.keys() == {"/memo"}
@@ -269,30 +271,30 @@ def test_addresses_are_aligned_and_it_says_who_may_use_them(capsys: pytest.Captu
         "Serving a, b\\x1b",
         "  openai  http://127.0.0.1:8000/v1",
         "  web     http://127.0.0.1:8000",
-        "  for every program on this machine; --token-file asks for a token",
-        "  Runs are kept in memory; --store sqlite keeps them on disk.",
+        "  Any program on this machine can connect; pass --token-file to require a token.",
+        "  Runs are kept in memory; pass --store sqlite to keep them on disk.",
     ]
     (tmp_path / "tokens").write_text(TOKEN)
     chosen = read("a.yaml", "--token-file", str(tmp_path / "tokens"), "--store", "sqlite")
     _describe(chosen, "http://127.0.0.1:8000", ["a"], paths)
-    assert capsys.readouterr().out.splitlines()[-1] == f"  for the holders of the tokens in {tmp_path / 'tokens'}"
+    assert capsys.readouterr().out.splitlines()[-1] == f"  Clients need a token from {tmp_path / 'tokens'}."
 
 
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (OSError(98, "in use"), "port 80 is in use: stop the other program, or pass --port 0 for a free port"),
-        (OSError(13, "denied"), "port 80 is reserved for the administrator: pass a --port from 1024 on"),
-        (OSError(99, "no"), "here is not an address of this machine: pass another --host, such as 127.0.0.1"),
+        (OSError(98, "in use"), "port 80 is in use: stop the other program, or pass --port 0 to use a free port"),
+        (OSError(13, "denied"), "port 80 requires administrator rights: pass --port 1024 or higher"),
+        (OSError(99, "no"), "here is not an address of this machine: pass a different --host, such as 127.0.0.1"),
         *(
             (
                 socket.gaierror(number, "no"),
-                "here is not an address of this machine: pass another --host, such as 127.0.0.1",
+                "here is not an address of this machine: pass a different --host, such as 127.0.0.1",
             )
             for number in (socket.EAI_NONAME, socket.EAI_AGAIN, socket.EAI_NODATA)
         ),
-        (OSError(105, "No buffer space"), "cannot listen at here port 80: No buffer space"),
-        (OSError("odd"), "cannot listen at here port 80: odd"),
+        (OSError(105, "No buffer space"), "cannot listen on here port 80: No buffer space"),
+        (OSError("odd"), "cannot listen on here port 80: odd"),
     ],
     ids=["in use", "reserved", "not here", "no name", "no name now", "no address", "other", "without a number"],
 )

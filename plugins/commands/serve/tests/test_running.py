@@ -348,7 +348,7 @@ def test_standard_input_must_be_a_pipe_and_output_is_as_before(
         monkeypatch.setattr("sys.stdin", stdin)
         monkeypatch.setattr("sys.stdout", stdout)
         with pytest.raises(
-            ConfigError, match="standard input and output must be pipes: let the client start this program"
+            ConfigError, match="standard input and output must be pipes: have the client start this program"
         ):
             run_stdio(options(agent), "mcp")
 

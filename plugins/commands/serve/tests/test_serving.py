@@ -96,7 +96,7 @@ def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subp
             try:
                 assert process.stdout is not None
                 lines = [process.stdout.readline()]
-                while not lines[-1].startswith("  for ") and lines[-1]:
+                while not lines[-1].startswith(("  Any program ", "  Clients need ")) and lines[-1]:
                     lines.append(process.stdout.readline())
                 assert lines[-1], process.communicate()[1]
                 url = next(word for line in lines for word in line.split() if word.startswith("http"))
@@ -123,7 +123,7 @@ def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(
     with run_serve() as (process, url, lines):
         assert lines[0] == "Serving hello, slow\n"
         assert lines[1].split()[0] == "openai"
-        assert "every program on this machine" in lines[-1]
+        assert "Any program on this machine can connect" in lines[-1]
         assert ask(url)["choices"][0]["message"]["content"] == "hello"
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 60) as connection:
             body = json.dumps({**QUESTION, "model": "slow"}).encode()
@@ -141,7 +141,7 @@ def test_it_prints_what_it_serves_and_a_signal_lets_requests_finish(
 def test_a_token_file_lets_its_holders_in_and_no_others(run_serve: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"ada {TOKEN}\n")
     with run_serve("--token-file", "tokens") as (process, url, lines):
-        assert "holders of the tokens" in lines[-1]
+        assert "Clients need a token from " in lines[-1]
         with pytest.raises(urllib.error.HTTPError) as caught:
             ask(url)
         with caught.value as error:
@@ -176,18 +176,18 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
     [
         (["ours:hello", "--host", "0.0.0.0"], "pass --token-file"),
         (["ours:hello", "--host", "example.org"], "pass --token-file"),
-        (["ours:hello", "--workers", "2"], "several workers need a store"),
-        (["ours:hello", "x=ours:hello", "x=ours:hello"], "two agents have the name 'x'"),
-        (["../x=ours:hello"], "cannot be the name of an agent"),
-        (["no_such_module:hello"], "cannot be imported"),
-        (["json:dumps"], "is not an agent"),
+        (["ours:hello", "--workers", "2"], "multiple workers need a shared store"),
+        (["ours:hello", "x=ours:hello", "x=ours:hello"], "two agents are named 'x'"),
+        (["../x=ours:hello"], "is not a valid agent name"),
+        (["no_such_module:hello"], "cannot import 'no_such_module:hello': "),
+        (["json:dumps"], "'json:dumps' must be an agent, got function"),
         (["ours:hello", "--face", "nope"], "nope"),
-        (["ours:hello", "--face", "{"], "neither a name nor JSON"),
+        (["ours:hello", "--face", "{"], "--face must be a name, or JSON"),
         (["ours:hello", "--face", '{"name": "openai", "nope": 1}'], "nope"),
-        (["ours:hello", "--stdio", "openai"], "does not speak over standard input"),
-        (["ours:hello", "--token-file", "none"], "cannot be read: No such file"),
-        (["none.yaml"], "there is no agent file 'none.yaml': name one"),
-        (["."], "'.' is a folder: name an agent file"),
+        (["ours:hello", "--stdio", "openai"], "does not support standard input"),
+        (["ours:hello", "--token-file", "none"], "cannot read token file 'none': No such file"),
+        (["none.yaml"], "no agent file 'none.yaml': specify an existing file"),
+        (["."], "'.' is a folder: specify an agent file"),
         (["ours:hello", "--host", "192.0.2.1", "--token-file", "tokens"], "is not an address of this machine"),
         (["ours:hello", "--host", "nowhere.invalid", "--token-file", "tokens"], "is not an address of this machine"),
     ],
@@ -221,7 +221,10 @@ def test_after_a_signal_it_says_how_long_runs_may_finish(run_serve: Callable[...
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             assert b"patient hello" in connection.makefile("rb").read()
-        assert "Runs may finish for 20 s; Ctrl-C again ends them at once." in process.communicate(timeout=60)[1]
+        assert (
+            "Waiting up to 20 s for active runs; press Ctrl-C again to stop them immediately."
+            in process.communicate(timeout=60)[1]
+        )
         assert process.returncode == 0
 
 
@@ -348,7 +351,7 @@ class _AtTheSamePlace(HttpServer):
 
 
 def test_two_faces_at_one_path_are_refused() -> None:
-    with pytest.raises(ConfigError, match="both answer at '/v1'"):
+    with pytest.raises(ConfigError, match="both serve '/v1'"):
         serving_app({"hello": agent()}, faces=["openai", _AtTheSamePlace()])
 
 

@@ -41,9 +41,9 @@ def test_a_token_that_is_too_weak_or_cannot_be_sent_is_refused_and_not_shown(tok
 def test_a_file_without_tokens_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("# nothing\n")
-    with pytest.raises(ConfigError, match="no token"):
+    with pytest.raises(ConfigError, match="no tokens found"):
         Tokens.read(file)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read token file"):
         Tokens.read(tmp_path / "none")
 
 
@@ -77,20 +77,20 @@ def test_an_owner_has_at_most_64_plain_characters(owner: str, is_taken: bool) ->
     if is_taken:
         assert Tokens([(owner, ADA)]).owner_of(f"Bearer {ADA}") == owner
     else:
-        with pytest.raises(ConfigError, match="must be 1 to 64 letters, digits or"):
+        with pytest.raises(ConfigError, match="must consist of 1 to 64 letters, digits or"):
             Tokens([(owner, ADA)])
 
 
 def test_the_token_at_fault_is_named_by_its_number_and_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^token 2 must have at least 16 characters"):
+    with pytest.raises(ConfigError, match=r"^token 2 must consist of at least 16 ASCII characters"):
         Tokens([("", ADA), ("", "short")])
     file = tmp_path / "tokens"
     file.write_text(f"{ADA}\n  # a comment\nshort\n")
-    with pytest.raises(ConfigError, match=r"tokens': token 2 must have") as caught:
+    with pytest.raises(ConfigError, match=r"tokens': token 2 must consist") as caught:
         Tokens.read(file)
     assert ADA not in str(caught.value)
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="it is not text in UTF-8"):
+    with pytest.raises(ConfigError, match="tokens' is not valid UTF-8"):
         Tokens.read(file)
 
 

@@ -86,7 +86,7 @@ def test_a_route_works_or_is_refused_with_the_next_step(served: ServedFace, meth
     reply = httpx.request(method, f"{served.url}/v1{path}", json={} if method == "POST" else None)
     error = reply.json().get("error") or {}
     assert reply.status_code < 500
-    assert "nothing answers" not in error.get("message", "")
+    assert "nothing is served" not in error.get("message", "")
     is_refused = error.get("code") == "unsupported_endpoint"
     assert is_refused is ((method, path) not in WORKING)
     if is_refused:

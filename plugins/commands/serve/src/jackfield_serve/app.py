@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FACES = ("openai",)
 MAX_BODY_BYTES = 32 << 20
-_NOTHING_HERE = Refusal(status=404, code="not_found", message="nothing answers at this path: check the address")
+_NOTHING_HERE = Refusal(status=404, code="not_found", message="nothing is served at this path: check the URL")
 _log = logging.getLogger("jackfield_serve")
 
 
@@ -104,12 +104,12 @@ class ServingApp:
         for face in faces:
             if not isinstance(face, HttpServer):
                 name = getattr(face, "name", type(face).__name__)
-                raise ConfigError(f"the face {name!r} has no HTTP: run it alone with jackfield serve --stdio {name}")
+                raise ConfigError(f"face {name!r} does not support HTTP: run jackfield serve --stdio {name}")
             for path in face.paths:
                 clean = "/" + path.strip("/")
                 if clean in self.paths:
                     other = self.paths[clean].name
-                    raise ConfigError(f"the faces {other!r} and {face.name!r} both answer at {clean!r}: leave one out")
+                    raise ConfigError(f"faces {other!r} and {face.name!r} both serve {clean!r}: remove one of them")
                 self.paths[clean] = face
         self.faces = list(dict.fromkeys(self.paths.values()))
         self._apps: dict[int, ASGIApp] = {}
@@ -145,7 +145,9 @@ class ServingApp:
     def _begin_drain(self, seconds: float) -> None:
         if self._drain is None:
             if self.serving.active:
-                _log.warning("Runs may finish for %g s; Ctrl-C again ends them at once.", seconds)
+                _log.warning(
+                    "Waiting up to %g s for active runs; press Ctrl-C again to stop them immediately.", seconds
+                )
             self._drain = asyncio.create_task(self.serving.drain(seconds), name="jackfield-serve-drain")
 
     async def start(self) -> None:
@@ -253,9 +255,9 @@ class ServingApp:
                 return
             refusal = refusal_of(error)
             if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # deliberate, so no traceback
-                _log.warning("the face %s answered %d: %s", face.name if face else "", refusal.status, error)
+                _log.warning("face %s responded with %d: %s", face.name if face else "", refusal.status, error)
             elif refusal.status >= 500:
-                _log.exception("the face %s failed", face.name if face else "")
+                _log.exception("face %s failed", face.name if face else "")
             if began:
                 raise  # the server closes the connection, so the client sees a broken response
         if scope["type"] != "http":

@@ -45,7 +45,9 @@ class Checks:
         """
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
-            raise _refused(431, "headers_too_large", "the request has too many or too long headers: send fewer")
+            raise _refused(
+                431, "headers_too_large", "the request headers are too many or too large: send fewer or shorter headers"
+            )
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
         hosts = [value for name, value in pairs if name.lower() == b"host"]
         self._check_host(hosts[0].decode("latin-1") if len(hosts) == 1 else "", headers)
@@ -73,7 +75,9 @@ class Checks:
         """Refuse hosts that are not allowed, to prevent DNS rebinding, and pages from other origins."""
         allowed = self.hosts or (None if self.tokens or self.owner else LOOPBACK_HOSTS)
         if allowed is not None and _without_port(host) not in allowed:
-            raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")
+            raise _refused(
+                421, "host_not_allowed", "this host name is not allowed: start the server with --allow-host to allow it"
+            )
         origin = headers.get("origin")
         if origin is not None and origin.startswith(_EXTENSIONS):
             # No page can claim such an origin, and no browser adds a token by itself, so the token decides.
@@ -81,7 +85,7 @@ class Checks:
                 message = "browser extensions need a token: start the server with --token-file"
                 raise _refused(403, "origin_not_allowed", message)
         elif origin is not None and _host_in(origin) != host.lower():
-            raise _refused(403, "origin_not_allowed", "pages of other origins may not use this server")
+            raise _refused(403, "origin_not_allowed", "pages from other origins may not use this server")
 
     def _owner_of(self, scope: Scope, headers: Mapping[str, str]) -> str:
         if self.owner is not None:
@@ -91,11 +95,15 @@ class Checks:
         else:
             return ""
         if owner is None:
-            raise _refused(401, "unauthorized", "send a valid token: Authorization: Bearer TOKEN")
+            raise _refused(
+                401, "unauthorized", "missing or invalid token: send the header `Authorization: Bearer TOKEN`"
+            )
         return owner
 
     def _too_large(self) -> RequestRefusedError:
-        return _refused(413, "too_large", f"the body is larger than {self.max_body_bytes} bytes: send less")
+        return _refused(
+            413, "too_large", f"the request body is larger than {self.max_body_bytes} bytes: send a smaller request"
+        )
 
 
 def _refused(status: int, code: str, message: str) -> RequestRefusedError:

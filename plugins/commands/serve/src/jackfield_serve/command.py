@@ -22,7 +22,7 @@ def main(arguments: Sequence[str], command: FaceCommand | None = None) -> int:
     if options.faces:
         return _list_faces()
     if not options.agents and command is None:
-        parser.error("name an agent: an agent file, or module:agent")
+        parser.error("specify an agent: an agent file or module:agent")
     from jackfield_serve.options import read_options
     from jackfield_serve.running import run_http, run_stdio
 
@@ -37,7 +37,7 @@ def _list_faces() -> int:
     host = default_host()
     names = host.names("server")
     if not names:
-        sys.stderr.write("no face is installed: pip install jackfield-openai-server\n")
+        sys.stderr.write("no faces are installed; to install one, run: pip install jackfield-openai-server\n")
         return 0
     print_table(["face", "summary"], [[name, host.spec("server", name, ServerSpec).summary] for name in names])
     return 0

@@ -58,12 +58,15 @@ class MetricsPage:
     def _load(self) -> Metrics:
         if OBSERVER not in self._host.names("observer"):
             raise RequestRefusedError(
-                f"this server has no metrics: run `pip install jackfield-prometheus` and `{_ENABLE}`, and start again",
+                f"metrics are not available: run `pip install jackfield-prometheus` and `{_ENABLE}`, then "
+                "restart the server",
                 status=404,
                 code="not_found",
             )
         if not self._is_counted:
             raise RequestRefusedError(
-                f"no run of this server is counted: run `{_ENABLE}`, and start again", status=404, code="not_found"
+                f"this server does not count runs: run `{_ENABLE}`, then restart the server",
+                status=404,
+                code="not_found",
             )
         return cast(Metrics, self._host.load_row(self._host.find("observer", OBSERVER))())

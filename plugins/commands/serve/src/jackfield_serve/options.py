@@ -79,15 +79,17 @@ def read_options(
     tokens = Tokens.read(options.token_file) if options.token_file else None
     if tokens is None and not _is_loopback(options.host):
         raise ConfigError(
-            f"{options.host} can be reached from other machines: pass --token-file FILE, so that clients need a token"
+            f"{options.host} can be reached from other machines: pass --token-file FILE to require a token from clients"
         )
     if options.workers > 1 and not options.store:
-        raise ConfigError("several workers need a store that they share: pass --store, such as --store sqlite")
+        raise ConfigError("multiple workers need a shared store: pass --store, such as --store sqlite")
     agents: Mapping[str, str | Agent] = _read_agents(options.agents)
     if not agents and command is not None:
         agents = command.agents()
         if options.workers > 1:
-            raise ConfigError("each worker makes its own agents: name an agent file or module:agent")
+            raise ConfigError(
+                "multiple workers need an agent file or module:agent, because each worker creates its own agents"
+            )
     hosts = {name.lower() for name in options.allow_host}
     return ServeOptions(
         agents=agents,
@@ -123,8 +125,9 @@ def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -
     for face in faces:
         if options.workers > 1 and isinstance(face, HttpServer) and face.one_process:
             raise ConfigError(
-                f"the face {face.name!r} cannot be served by several workers: set {face.one_process} for it, such as "
-                f'[settings."server.{face.name}"] in config.toml'
+                f"face {face.name!r} does not support multiple workers with its current settings: set "
+                f"{face.one_process}, "
+                f'for example under [settings."server.{face.name}"] in config.toml'
             )
     return serving_app(
         load_agents(options) if agents is None else agents,
@@ -152,7 +155,7 @@ def load_agents(options: ServeOptions) -> dict[str, Agent]:
 def _load_agent(text: str, options: ServeOptions) -> Agent:
     if _is_file(text):
         if not Path(text).exists():
-            raise ConfigError(f"there is no agent file {text!r}: name one, or module:agent")
+            raise ConfigError(f"no agent file {text!r}: specify an existing file or module:agent")
         config = with_consent(lambda: load_agent_config(text, trust=options.trust, params=options.params))
         return create_agent(config)
     module, _, name = text.partition(":")
@@ -163,9 +166,9 @@ def _load_agent(text: str, options: ServeOptions) -> Agent:
         for part in name.split("."):
             value = getattr(value, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{text!r} cannot be imported: {error}") from error
+        raise ConfigError(f"cannot import {text!r}: {error}") from error
     if not isinstance(value, Agent):
-        raise ConfigError(f"{text!r} is not an agent, but of type {type(value).__name__}")
+        raise ConfigError(f"{text!r} must be an agent, got {type(value).__name__}")
     return value
 
 
@@ -176,17 +179,15 @@ def _read_agents(texts: Sequence[str]) -> dict[str, str]:
         if not equals:
             target = text
         if Path(target).is_dir():
-            raise ConfigError(f"{target!r} is a folder: name an agent file, such as {Path(target, 'agent.yaml')}")
+            raise ConfigError(f"{target!r} is a folder: specify an agent file, such as {Path(target, 'agent.yaml')}")
         if not equals:
             name = Path(text).stem if _is_file(text) else text.rpartition(":")[2].rpartition(".")[2]
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{name!r} cannot be the name of an agent: pass another one, such as {shlex.quote(f'helper={target}')}"
+                f"{name!r} is not a valid agent name: pass a valid one, such as {shlex.quote(f'helper={target}')}"
             )
         if name in agents:
-            raise ConfigError(
-                f"two agents have the name {name!r}: pass another one, such as {shlex.quote(f'{name}2={target}')}"
-            )
+            raise ConfigError(f"two agents are named {name!r}: rename one, as in {shlex.quote(f'{name}2={target}')}")
         agents[name] = target
     return agents
 
@@ -197,7 +198,7 @@ def _read_face(text: str) -> str | dict[str, Any]:
     try:
         table: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--face is neither a name nor JSON with a name and settings: {error}") from None
+        raise ConfigError(f"--face must be a name, or JSON with a name and settings: {error}") from None
     return table
 
 
@@ -208,7 +209,7 @@ def _is_file(text: str) -> bool:
 def _read_pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name.strip()):
-        raise ConfigError(f"{text!r} is not NAME=VALUE, such as -p topic=tides")
+        raise ConfigError(f"expected NAME=VALUE, as in -p topic=tides, got {text!r}")
     return name.strip(), value
 
 

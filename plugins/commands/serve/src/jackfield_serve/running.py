@@ -136,11 +136,11 @@ def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequ
     lines = [f"Serving {', '.join(agents)}"]
     lines += [f"  {name:{width}}  {address}" for name, address in table]
     if chosen.tokens:
-        lines.append(f"  for the holders of the tokens in {chosen.token_file}")
+        lines.append(f"  Clients need a token from {chosen.token_file}.")
     else:
-        lines.append("  for every program on this machine; --token-file asks for a token")
+        lines.append("  Any program on this machine can connect; pass --token-file to require a token.")
     if chosen.store is None:
-        lines.append("  Runs are kept in memory; --store sqlite keeps them on disk.")
+        lines.append("  Runs are kept in memory; pass --store sqlite to keep them on disk.")
     sys.stdout.write("\n".join(escape_line(line) for line in lines) + "\n")
     sys.stdout.flush()
 
@@ -149,7 +149,7 @@ def warn_of_missing_keys(agents: Mapping[str, Agent]) -> None:
     """Warn about API keys that agents need but that are not set, before the first question fails."""
     for name, agent in agents.items():
         for text in unset_secrets(agent):
-            line = f"! agent {name!r} needs an API key that is not set: {text}. Set it, and start again"
+            line = f"! agent {name!r} needs an API key that is not set: {text}. Set the key and restart the server"
             sys.stderr.write(f"{escape_line(line)}\n")
 
 
@@ -162,7 +162,7 @@ def run_stdio(options: ServeOptions, name: str) -> int:
     """
     face = load_server(name, default_host())
     if not isinstance(face, StdioServer):
-        raise ConfigError(f"the face {name!r} does not speak over standard input: run it with --face {name}")
+        raise ConfigError(f"face {name!r} does not support standard input: use --face {name}")
     agents = load_agents(options)
     _require_store(options)
     warn_of_missing_keys(agents)
@@ -187,7 +187,7 @@ async def _talk(face: StdioServer, agents: Mapping[str, Agent], options: ServeOp
             asyncio.streams.FlowControlMixin, os.fdopen(os.dup(output), "wb")
         )
     except ValueError:
-        raise ConfigError("standard input and output must be pipes: let the client start this program") from None
+        raise ConfigError("standard input and output must be pipes: have the client start this program") from None
     writer = asyncio.StreamWriter(transport, protocol, reader, loop)
     async with Serving(agents, store=options.store, limits=ServingLimits(runs=options.runs)) as serving:
         try:
@@ -213,12 +213,12 @@ def _why_not(error: OSError, host: str, port: int) -> str:
     """Explain why the server cannot listen, and what to do."""
     match error.errno:
         case errno.EADDRINUSE:
-            return f"port {port} is in use: stop the other program, or pass --port 0 for a free port"
+            return f"port {port} is in use: stop the other program, or pass --port 0 to use a free port"
         case errno.EACCES:
-            return f"port {port} is reserved for the administrator: pass a --port from 1024 on"
+            return f"port {port} requires administrator rights: pass --port 1024 or higher"
         case errno.EADDRNOTAVAIL | socket.EAI_NONAME | socket.EAI_AGAIN | socket.EAI_NODATA:
-            return f"{host} is not an address of this machine: pass another --host, such as 127.0.0.1"
-    return f"cannot listen at {host} port {port}: {error.strerror or error}"
+            return f"{host} is not an address of this machine: pass a different --host, such as 127.0.0.1"
+    return f"cannot listen on {host} port {port}: {error.strerror or error}"
 
 
 def _open_browser(url: str) -> None:

@@ -30,15 +30,16 @@ class Tokens:
         for number, (owner, token) in enumerate(tokens, start=1):
             if len(token) < _MIN_CHARS or not _TOKEN.fullmatch(token):
                 raise ConfigError(
-                    f"token {number} must have at least {_MIN_CHARS} characters, without spaces and in ASCII: "
-                    'python -c "import secrets; print(secrets.token_urlsafe(32))" prints a new one'
+                    f"token {number} must consist of at least {_MIN_CHARS} ASCII characters without spaces; to "
+                    "generate a "
+                    'token, run: python -c "import secrets; print(secrets.token_urlsafe(32))"'
                 )
             if owner and not _OWNER.fullmatch(owner):
-                raise ConfigError(f"the owner of token {number} must be 1 to 64 letters, digits or . _ @ -")
+                raise ConfigError(f"the owner of token {number} must consist of 1 to 64 letters, digits or . _ @ -")
             digest = hashlib.sha256(token.encode()).digest()
             self._owners[digest] = owner or f"token-{digest.hex()[:16]}"
         if not self._owners:
-            raise ConfigError("there is no token: write one token per line")
+            raise ConfigError("no tokens found: write one token per line")
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
@@ -52,12 +53,12 @@ class Tokens:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except OSError as error:
-            raise ConfigError(f"the token file {str(path)!r} cannot be read: {error.strerror}") from None
+            raise ConfigError(f"cannot read token file {str(path)!r}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise ConfigError(f"the token file {str(path)!r} cannot be read: it is not text in UTF-8") from None
+            raise ConfigError(f"token file {str(path)!r} is not valid UTF-8") from None
         words = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         if any(len(entry) > 2 for entry in words):
-            raise ConfigError(f"a line of the token file {str(path)!r} has more than an owner and a token")
+            raise ConfigError(f"token file {str(path)!r}: a line contains more than an owner and a token")
         try:
             return cls(("", entry[0]) if len(entry) == 1 else (entry[0], entry[1]) for entry in words)
         except ConfigError as error:
