@@ -156,5 +156,5 @@ def test_results_that_lack_an_entry_are_refused(key: str, report: Report) -> Non
     del table["cases"][-1][key]
     report.suite.results.mkdir()
     (report.suite.results / "1Z.json").write_text(json.dumps(table))
-    with pytest.raises(ConfigError, match=r"1Z\.json is not a valid results file \(KeyError\): delete it"):
+    with pytest.raises(ConfigError, match=r"1Z\.json is not a valid results file \(KeyError\): delete the file"):
         load_last_results(report.suite.results, report.suite.agents)

@@ -176,8 +176,8 @@ def test_live_asks_and_keeps_nothing(tmp_path: Path) -> None:
 def test_a_missing_cassette_and_a_changed_request_say_what_to_do(tmp_path: Path) -> None:
     given = suite(tmp_path, "a")
     (attempt,) = run(given, "replay")
-    assert "there is no cassette" in attempt.error
-    assert "pass --record to ask the model and record its answers, or --live to only ask" in attempt.error
+    assert "no cassette" in attempt.error
+    assert "pass --record to call the model and record its answers, or --live to call it without" in attempt.error
     run(given, "record")
     cassette = given.cassettes / "one/case-0/1.json"
     as_recorded = cassette.stat().st_ino
@@ -314,7 +314,7 @@ def test_what_is_played_back_uses_up_no_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("price", [{}, {"cost": Decimal("0.4"), "currency": "EUR"}], ids=["none", "other currency"])
 def test_a_limit_of_money_without_a_price_is_an_error(tmp_path: Path, price: dict[str, Any]) -> None:
     Backend.price = price
-    with pytest.raises(ConfigError, match="the price of these models in USD is unknown: use max_tokens"):
+    with pytest.raises(ConfigError, match="the USD prices of these models are unknown: use max_tokens"):
         run(suite(tmp_path, *"abcd", concurrency=1, max_cost=1), "live")
 
 
@@ -339,7 +339,7 @@ def test_an_error_that_ends_all_cancels_the_runs_that_go_on(tmp_path: Path) -> N
 
     async def run_some() -> None:
         given = suite(tmp_path, *"abc", concurrency=2, max_cost=1, timeout_s=3600)
-        with pytest.raises(ConfigError, match="the price of these models"):
+        with pytest.raises(ConfigError, match="prices of these models"):
             await run_all(given, host(), mode="live")
         assert cancelled == ["b"]  # and has ended
 

@@ -63,11 +63,11 @@ def test_a_part_of_what_is_expected_is_a_part_of_the_score() -> None:
 @pytest.mark.parametrize(
     ("entry", "text", "place"),
     [
-        ({"json": {"a": [{"b": 1}]}}, '{"a": [{"b": 2}]}', "$.a[0].b (2 instead of 1)"),
-        ({"json": {"a": {"b": 1}}}, '{"a": {}}', "$.a.b (it is missing)"),
-        ({"json": {"a": {}}, "match": "equal"}, '{"a": {"b": 1}}', "$.a.b (it is not expected)"),
-        ({"json": {"a": [1, 2]}}, '{"a": [1, 2, 3]}', "$.a (3 entries instead of 2)"),
-        ({"json": {"a": 1, "b": 1}}, '{"a": 2, "b": 2}', "$.a (2 instead of 1)"),
+        ({"json": {"a": [{"b": 1}]}}, '{"a": [{"b": 2}]}', "$.a[0].b (expected 1, got 2)"),
+        ({"json": {"a": {"b": 1}}}, '{"a": {}}', "$.a.b (missing)"),
+        ({"json": {"a": {}}, "match": "equal"}, '{"a": {"b": 1}}', "$.a.b (unexpected)"),
+        ({"json": {"a": [1, 2]}}, '{"a": [1, 2, 3]}', "$.a (expected 2 entries, got 3)"),
+        ({"json": {"a": 1, "b": 1}}, '{"a": 2, "b": 2}', "$.a (expected 1, got 2)"),
     ],
 )
 def test_a_difference_in_json_is_named_by_its_place(entry: dict[str, Any], text: str, place: str) -> None:
@@ -76,14 +76,14 @@ def test_a_difference_in_json_is_named_by_its_place(entry: dict[str, Any], text:
 
 @pytest.mark.parametrize(("length", "shown"), [(78, "x" * 78 + "'"), (79, "x" * 78 + "…")])
 def test_a_long_answer_is_shown_in_80_characters(length: int, shown: str) -> None:
-    assert scored({"exact": "y"}, "x" * length).why == f"the answer is '{shown}, not 'y'"
+    assert scored({"exact": "y"}, "x" * length).why == f"expected the answer 'y', got '{shown}"
 
 
 def test_the_calls_and_what_was_expected_are_named() -> None:
     assert scored({"tools": ["a", {"look": {"at": "ü"}}], "match": "in_order"}).why == (
-        'it called nothing; expected (in_order): a, {"look": {"at": "ü"}}'
+        'expected calls (in_order): a, {"look": {"at": "ü"}}; got none'
     )
-    assert scored({"tools": []}, calls=CALLS).why == "it called look, look, write; expected (exact): nothing"
+    assert scored({"tools": []}, calls=CALLS).why == "expected calls (exact): none; got look, look, write"
 
 
 CALLS = (("look", '{"at": "x", "deep": 2}'), ("look", '{"at": "y"}'), ("write", "{}"))
@@ -137,11 +137,11 @@ def test_an_expression_that_goes_back_and_forth_is_ended(monkeypatch: pytest.Mon
     ("entry", "says"),
     [
         ({"contain": "x"}, "unknown scorer 'contain'; did you mean 'contains'?"),
-        ({}, "a scorer is written as in"),
-        ("contains", "a scorer is written as in"),
-        ({"exact": "x", "contains": "x"}, "two scorers in one entry: exact, contains"),
+        ({}, "expected a scorer such as {contains: text}, got"),
+        ("contains", "expected a scorer such as {contains: text}, got"),
+        ({"exact": "x", "contains": "x"}, "a single scorer, got exact, contains"),
         ({"exact": "x", "match": "equal"}, "unknown setting 'match'"),
-        ({"regex": "(unclosed"}, "this is not a regular expression"),
+        ({"regex": "(unclosed"}, "not a valid regular expression"),
         ({"regex": "x" * 2001}, "at most 2000"),
         ({"contains": ""}, "expected"),
         ({"tools": "look"}, "expected"),
@@ -157,7 +157,7 @@ def test_what_is_not_a_scorer_is_refused(entry: Any, says: str) -> None:
 def test_a_judge_needs_a_model_of_its_own_or_that_of_the_file() -> None:
     for entry, judge in (({"judge": "x", "llm": "offline:rules"}, None), ({"judge": "x"}, "offline:rules")):
         parse_scorer(entry).check(judge, Settings())
-    with pytest.raises(ConfigError, match="the scorer 'judge' needs a model: add judge: backend:model"):
+    with pytest.raises(ConfigError, match="scorer 'judge' needs a model: add judge: backend:model"):
         parse_scorer({"judge": "x"}).check(None, Settings())
 
 
@@ -194,13 +194,15 @@ def of_python(address: str, text: str = "Yes.", **options: Any) -> Score:
 
 
 def test_a_function_runs_only_after_the_user_has_agreed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="you have not agreed to run it: jackfield trust"):
+    with pytest.raises(
+        ConfigError, match=r"uses ours\.py, which is not trusted yet; to trust the file, run: jackfield trust"
+    ):
         of_python("ours:half")
     assert not (project / "was-run").exists()
     assert main(["trust", "--yes"]) == 0
     capsys.readouterr()
     assert of_python("ours:half", at_least=0.5) == Score("python", 0.5, True)
-    assert of_python("ours:half").why == "ours:half gives 0.5, less than 1"
+    assert of_python("ours:half").why == "ours:half returned 0.5; expected at least 1"
     assert of_python("ours:ends").passed
     assert not of_python("ours:ends", "No").passed
     assert (project / "was-run").exists()
@@ -215,12 +217,12 @@ def test_a_function_that_cannot_be_used_is_an_error_that_says_why(
     for address, says in (
         ("ours:gone", "ours.py has no function 'gone'"),
         ("os:system", "no trusted local file is named os.py"),
-        ("ours", "write module:function"),
-        ("../ours:half", "write module:function"),
-        ("broken:half", "cannot be run: ZeroDivisionError"),
-        ("ours:odd", "must return True, False or a number from 0 to 1, not 'yes'"),
-        ("ours:much", "must return True, False or a number from 0 to 1, not 1.5"),
-        ("ours:little", "must return True, False or a number from 0 to 1, not -0.5"),
+        ("ours", "use the form module:function"),
+        ("../ours:half", "use the form module:function"),
+        ("broken:half", "broken.py: ZeroDivisionError"),
+        ("ours:odd", "must return True, False or a number from 0 to 1, got 'yes'"),
+        ("ours:much", "must return True, False or a number from 0 to 1, got 1.5"),
+        ("ours:little", "must return True, False or a number from 0 to 1, got -0.5"),
     ):
         with pytest.raises(JackfieldError) as caught:
             of_python(address)
@@ -236,6 +238,6 @@ def test_a_file_that_has_changed_since_it_was_agreed_to_is_not_run(
     (project / "ours.py").write_text("import pathlib\npathlib.Path('evil').touch()\ndef half(text, result): return 1\n")
     with pytest.raises(ConfigError, match="has changed since"):
         parse_scorer({"python": "ours:half"}).check(None, settings)
-    with pytest.raises(ConfigError, match="you have not agreed"):
+    with pytest.raises(ConfigError, match="not trusted yet"):
         of_python("ours:half")
     assert not (project / "evil").exists()

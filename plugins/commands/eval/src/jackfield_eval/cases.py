@@ -30,18 +30,18 @@ _NAME = re.compile(r"\w[\w.-]{0,79}")
 class _File(Config):
     """The contents of a case file."""
 
-    agents: tuple[str, ...] = Field(default=(), description="Agent files, relative to this one")
+    agents: tuple[str, ...] = Field(default=(), description="Agent files, relative to this file")
     cases: tuple[dict[str, Any], ...] = Field(min_length=1)
-    judge: str | dict[str, Any] | None = Field(default=None, description="The model of the scorer `judge`")
+    judge: str | dict[str, Any] | None = Field(default=None, description="Model for the scorer `judge`")
     repeat: int = Field(default=1, ge=1, le=1000, description="Number of runs per case")
     concurrency: int = Field(default=4, ge=1, description="Number of concurrent runs")
     timeout_s: float = Field(default=300, gt=0, description="Time limit of a run and its scores, in seconds")
-    max_tokens: int | None = Field(default=None, ge=1, description="No run starts after this many tokens")
-    max_cost: float | None = Field(default=None, gt=0, description="No run starts after this cost")
+    max_tokens: int | None = Field(default=None, ge=1, description="Number of tokens after which no further run starts")
+    max_cost: float | None = Field(default=None, gt=0, description="Cost after which no further run starts")
     currency: str = "USD"
-    approve: tuple[str, ...] = Field(default=(), description="Tools whose calls are approved; others are refused")
-    cassettes: str | None = Field(default=None, description="A folder, relative to this file")
-    results: str | None = Field(default=None, description="A folder, relative to this file")
+    approve: tuple[str, ...] = Field(default=(), description="Tools whose calls are approved; others are denied")
+    cassettes: str | None = Field(default=None, description="Folder for recorded answers, relative to this file")
+    results: str | None = Field(default=None, description="Folder for results, relative to this file")
 
 
 class _Case(Config):
@@ -131,14 +131,14 @@ def load_suite(
         ConsentNeededError: The user has not agreed to the effects of the file or of an agent.
         ConfigError: The file is invalid. The message names the case.
     """
-    text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
+    text = read_text(path, max_bytes=_MAX_BYTES, what="a cases file")
     table = _table(path, text)
     file = _File.parse({**table, **(changes or {})}, what=str(path))
     cases = tuple(_parse_case(path, number, entry) for number, entry in enumerate(file.cases, start=1))
     _check_names(path, [case.name for case in cases])
     agent_paths = [Path(agent) for agent in agents] or [path.parent / agent for agent in file.agents]
     if not agent_paths:
-        raise ConfigError(f"{path} names no agents: add agents: [agent.yaml], or pass --agent FILE")
+        raise ConfigError(f"{path} specifies no agents: add agents: [agent.yaml], or pass --agent FILE")
     _check_stems(agent_paths)
     folders = tuple(dict.fromkeys(_folder_of(file_path) for file_path in (path, *agent_paths)))
     judged = _without_agents(path, text, table) if agents else table
@@ -170,7 +170,7 @@ def _folder_of(path: Path) -> Path:
     try:
         return path.resolve().parent
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{ascii(str(path))[:200]} cannot be the path of a file: {type(error).__name__}") from None
+        raise ConfigError(f"{ascii(str(path))[:200]} is not a valid file path: {type(error).__name__}") from None
 
 
 def _table(path: Path, text: str) -> dict[str, Any]:
@@ -179,7 +179,9 @@ def _table(path: Path, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(table, dict) or not table.get("cases"):
-        raise ConfigError(f"{path} has no cases: add a list 'cases', each with name, prompt, and expect or score")
+        raise ConfigError(
+            f"{path} contains no cases: add a list 'cases', whose entries have name, prompt, and expect or score"
+        )
     return {str(key): value for key, value in table.items()}
 
 
@@ -190,10 +192,10 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
     where = f"{path}, case {case.name!r}"
     if not _NAME.fullmatch(case.name):
         raise ConfigError(
-            f"{where}: a name has 1 to 80 letters, digits, '.', '-' and '_', and does not begin with '.' or '-'"
+            f"{where}: a name must consist of 1 to 80 letters, digits, '.', '-' and '_', and not start with '.' or '-'"
         )
     if (case.prompt is None) == (not case.messages):
-        raise ConfigError(f"{where}: it needs either a prompt or messages")
+        raise ConfigError(f"{where}: either prompt or messages is required")
     try:
         scorers = [parse_scorer(entry) for entry in case.score]
         if case.expect is not None:
@@ -202,7 +204,7 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
     if not scorers:
-        raise ConfigError(f"{where} has no scorer: add expect: TEXT, or score: [{{regex: …}}]")
+        raise ConfigError(f"{where}: no scorer: add expect: TEXT, or score: [{{regex: …}}]")
     # Paths are relative to the case file.
     files = tuple(file if "://" in file else str(path.resolve().parent / file) for file in case.files)
     return Case(case.name, messages, files, tuple(scorers), _digest(entry))
@@ -217,7 +219,9 @@ def _check_stems(paths: Iterable[Path]) -> None:
     stems: set[str] = set()
     for path in paths:
         if path.stem in stems:
-            raise ConfigError(f"two agent files are named {path.stem!r}, which is the name of the agent: rename {path}")
+            raise ConfigError(
+                f"two agent files are named {path.stem!r}, but agents are named after their files: rename {path}"
+            )
         stems.add(path.stem)
 
 
@@ -227,5 +231,5 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     for name in names:
         folded = name.casefold()
         if folded in seen:
-            raise ConfigError(f"{path}: several cases are named {folded!r}: give each its own name")
+            raise ConfigError(f"{path}: several cases are named {folded!r}; case names must be unique")
         seen.add(folded)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from jackfield_eval.taping import Mode
 
 _EPILOG = """examples:
-  jackfield eval cases.yaml --record             # ask the models for missing answers, and record them
-  jackfield eval cases.yaml                      # play back the recorded answers; no model is asked
+  jackfield eval cases.yaml --record             # call models for missing answers, and record them
+  jackfield eval cases.yaml                      # replay recorded answers; no model is called
   jackfield eval cases.yaml --min 0.9 --no-worse # for CI
-  jackfield eval cases.yaml --live --repeat 5    # ask the models, and record nothing
+  jackfield eval cases.yaml --live --repeat 5    # call models, and record nothing
 """
 
 
@@ -88,7 +88,7 @@ def _select_cases(suite: Suite, patterns: Sequence[str]) -> Suite:
     for pattern in patterns or ("*",):
         matches = fnmatch.filter(names, pattern)
         if not matches:
-            raise ConfigError(f"{suite.path} has no case {pattern!r}{suggest(pattern, names)}")
+            raise ConfigError(f"{suite.path}: no case matches {pattern!r}{suggest(pattern, names)}")
         selected.update(matches)
     return replace(suite, cases=tuple(case for case in suite.cases if case.name in selected))
 
@@ -108,14 +108,14 @@ def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
 
     failed = sum(result.errors for result in report.agents)
     if failed:
-        yield f"{failed} of the runs failed"
+        yield f"{failed} {'run' if failed == 1 else 'runs'} failed"
     minimum = options.min or 0
     for result in report.agents:
         if result.share < minimum:
-            yield f"{result.agent} passes {percent(result.share)}, less than {percent(minimum)}"
+            yield f"{result.agent} passed {percent(result.share)}, below the minimum of {percent(minimum)}"
     if options.no_worse and report.comparison and report.comparison.worse:
         worse = len(report.comparison.worse)
-        yield f"{worse} {'case' if worse == 1 else 'cases'} became worse"
+        yield f"{worse} {'case' if worse == 1 else 'cases'} got worse"
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     for case in comparison.better:
         yield f"  better: {case}"
     if comparison.left_out:
-        yield f"  not compared, because new or changed: {comparison.left_out}"
+        yield f"  not compared (new or changed): {comparison.left_out}"
 
 
 def _format_interval(interval: Interval, form: str) -> str:
@@ -215,36 +215,51 @@ def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="jackfield eval", description="Evaluate agents on the cases of a file.", epilog=_EPILOG)
-    parser.add_argument("cases", metavar="CASES", help="a YAML file of cases")
+    parser = Parser(prog="jackfield eval", description="Evaluate agents on the test cases in a file.", epilog=_EPILOG)
+    parser.add_argument("cases", metavar="CASES", help="YAML file with test cases")
     parser.add_argument(
-        "--agent", metavar="FILE", action="append", default=[], help="an agent file, in place of those in CASES"
+        "--agent",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="agent file, instead of those in CASES; can be repeated",
     )
     parser.add_argument(
-        "--case", metavar="NAME", action="append", default=[], help="run only these cases; * matches any text"
+        "--case",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="run only these cases; * matches any text; can be repeated",
     )
     parser.add_argument(
-        "--trust", action="store_true", help="allow everything that CASES and its agents ask for, this time"
+        "--trust", action="store_true", help="allow everything that CASES and its agents request, this time only"
     )
     parser.add_argument("--repeat", type=_positive, metavar="N", help="number of runs per case (1)")
     parser.add_argument("--concurrency", type=_positive, metavar="N", help="number of concurrent runs (4)")
     _add_modes(parser)
-    parser.add_argument("--min", type=_share, metavar="SHARE", help="exit with 1 if an agent passes less (0 to 1)")
-    parser.add_argument("--no-worse", action="store_true", help="exit with 1 if a case is worse than in the last run")
-    parser.add_argument("--max-tokens", type=_positive, metavar="N", help="start no run after this many tokens")
-    parser.add_argument("--max-cost", type=float, metavar="MONEY", help="start no run after this cost")
-    parser.add_argument("--cassettes", metavar="DIR", help="folder of recorded answers (CASES.cassettes)")
-    parser.add_argument("--results", metavar="DIR", help="folder of results (CASES.results)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed for resampling the intervals (0)")
+    parser.add_argument(
+        "--min",
+        type=_share,
+        metavar="SHARE",
+        help="exit with status 1 if an agent passes a smaller share of its runs (0 to 1)",
+    )
+    parser.add_argument(
+        "--no-worse", action="store_true", help="exit with status 1 if a case is worse than in the last run"
+    )
+    parser.add_argument("--max-tokens", type=_positive, metavar="N", help="stop starting runs after this many tokens")
+    parser.add_argument("--max-cost", type=float, metavar="MONEY", help="stop starting runs after this cost")
+    parser.add_argument("--cassettes", metavar="DIR", help="folder for recorded answers (CASES.cassettes)")
+    parser.add_argument("--results", metavar="DIR", help="folder for results (CASES.results)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed for computing the intervals (0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _add_modes(parser: Parser) -> None:
     modes: dict[Mode, str] = {
-        "record": "ask models for missing answers, and record them",
-        "rerecord": "ask models for all answers, and replace the recorded ones",
-        "live": "ask models, and record nothing",
+        "record": "call models for missing answers, and record them",
+        "rerecord": "call models for all answers, and replace the recorded ones",
+        "live": "call models, and record nothing",
     }
     group = parser.add_mutually_exclusive_group()
     for mode, text in modes.items():
@@ -253,7 +268,7 @@ def _add_modes(parser: Parser) -> None:
 
 def _positive(text: str) -> int:
     if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
@@ -261,4 +276,4 @@ def _share(text: str) -> float:
     with suppress(ValueError):
         if 0 <= float(text) <= 1:
             return float(text)
-    raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, such as 0.9, not {text!r}")
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, such as 0.9, got {text!r}")

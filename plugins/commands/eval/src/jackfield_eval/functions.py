@@ -20,7 +20,7 @@ def load_function(address: str, settings: Settings) -> Callable[..., Any]:
     """
     module, colon, name = address.partition(":")
     if not (colon and module.isidentifier() and name.isidentifier()):
-        raise ConfigError(f"{address!r} is not a valid Python scorer: write module:function")
+        raise ConfigError(f"{address!r} is not a valid Python scorer: use the form module:function")
     function = getattr(_run_file(module, settings), name, None)
     if not callable(function):
         raise ConfigError(f"{module}.py has no function {name!r}")
@@ -35,7 +35,7 @@ def _run_file(stem: str, settings: Settings) -> ModuleType:
     try:
         exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the user trusts it
     except Exception as error:
-        raise ConfigError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"cannot run {path}: {type(error).__name__}: {error}") from error
     return module
 
 
@@ -57,8 +57,8 @@ def _read_trusted(stem: str, settings: Settings) -> tuple[str, bytes]:
 def _how_to_trust(stem: str, settings: Settings) -> str:
     requested = settings.project.local if settings.project else ()
     if any(Path(file.path).stem == stem for file in requested):
-        return f"this project names {stem}.py, but you have not agreed to run it: jackfield trust"
+        return f"this project uses {stem}.py, which is not trusted yet; to trust the file, run: jackfield trust"
     return (
         f'no trusted local file is named {stem}.py: add local = ["{stem}.py"] under [tool.jackfield] in '
-        f"pyproject.toml, then: jackfield trust"
+        f"pyproject.toml, then run: jackfield trust"
     )

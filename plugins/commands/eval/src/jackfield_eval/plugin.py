@@ -12,7 +12,7 @@ def commands() -> list[CommandSpec]:
         CommandSpec(
             name="eval",
             target="jackfield_eval.command:main",
-            summary="Evaluate agents on cases, and compare with the last run.",
+            summary="Evaluate agents on test cases, and compare the results with the last run.",
             effects=frozenset({"files", "network"}),
         )
     ]

@@ -213,9 +213,9 @@ def _load_results(path: Path) -> list[dict[str, Any]]:
         for entry in table["cases"]:
             float(entry["share"]), float(entry["score"]), entry["agent"], entry["case"], entry["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is not a valid results file ({type(error).__name__}): delete it") from error
+        raise ConfigError(f"{path} is not a valid results file ({type(error).__name__}): delete the file") from error
     if version != _VERSION:
-        raise ConfigError(f"{path} has version {version}, but expected {_VERSION}: delete it")
+        raise ConfigError(f"{path}: expected version {_VERSION}, found {version}: delete the file")
     results: list[dict[str, Any]] = table["cases"]
     return results
 
@@ -234,7 +234,7 @@ def save_results(report: Report, *, now: datetime) -> Path:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
-            f"the results cannot be stored in {folder} ({error.strerror or error}): name another folder with --results"
+            f"cannot store results in {folder} ({error.strerror or error}): pass a different folder with --results"
         ) from error
     return path
 

@@ -22,7 +22,7 @@ from jackfield_eval.scorers import Score, ScoredRun
 from jackfield_eval.statistics import mean
 from jackfield_eval.taping import Mode, TapingHost, hide_secrets_of, use_cassette
 
-NOT_RUN = "not run: the limit of tokens or cost was reached"
+NOT_RUN = "not run: the token or cost limit was reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Budget:
             return False
         if self.spent.cost is None or self.spent.currency != self.currency:
             raise ConfigError(
-                f"max_cost is set, but the price of these models in {self.currency} is unknown: use max_tokens"
+                f"max_cost is set, but the {self.currency} prices of these models are unknown: use max_tokens"
             )
         return self.spent.cost >= Decimal(str(self.cost))
 

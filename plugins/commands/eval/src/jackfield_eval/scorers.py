@@ -84,7 +84,7 @@ class Exact(Scorer):
         """Compare the entire text."""
         text, expected = run.result.text.strip(), self.expected.strip()
         is_equal = text == expected or (self.ignore_case and text.casefold() == expected.casefold())
-        return self._result(is_equal, f"the answer is {_shorten(text)}, not {_shorten(expected)}")
+        return self._result(is_equal, f"expected the answer {_shorten(expected)}, got {_shorten(text)}")
 
 
 class Contains(Scorer):
@@ -101,7 +101,7 @@ class Contains(Scorer):
         answer = fold(run.result.text)
         missing = [text for text in texts if fold(text) not in answer]
         listed = ", ".join(_shorten(text) for text in missing)
-        score = self._result(not missing, f"{listed} is not in the answer {_shorten(run.result.text)}")
+        score = self._result(not missing, f"the answer {_shorten(run.result.text)} does not contain {listed}")
         return replace(score, value=1 - len(missing) / len(texts))
 
 
@@ -109,7 +109,7 @@ def _check_regex(text: str) -> str:
     try:
         regex.compile(text, regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"this is not a regular expression: {error}") from None
+        raise ValueError(f"not a valid regular expression: {error}") from None
     return text
 
 
@@ -127,8 +127,8 @@ class Regex(Scorer):
             match = await sync.in_worker(search)
         except TimeoutError:
             raise JackfieldError(
-                f"the regular expression {_shorten(self.expected)} takes more than {_REGEX_S:g} s for this answer: "
-                "it backtracks too much. Avoid nested repetitions such as (a+)+"
+                f"the regular expression {_shorten(self.expected)} takes more than {_REGEX_S:g} s for this answer "
+                "because of excessive backtracking: avoid nested repetitions such as (a+)+"
             ) from None
         return self._result(match is not None, f"{_shorten(self.expected)} does not match the answer {_shorten(text)}")
 
@@ -145,7 +145,7 @@ class JsonMatch(Scorer):
         try:
             value = loads_lenient(run.result.text)
         except ValueError:
-            return self._result(False, f"the answer is not JSON: {_shorten(run.result.text)}")
+            return self._result(False, f"the answer is not valid JSON: {_shorten(run.result.text)}")
         difference = _difference(self.expected, value, subset=self.match == "subset")
         return self._result(not difference, f"the JSON differs at {difference}")
 
@@ -172,9 +172,7 @@ class Tools(Scorer):
                 matches = _match_in_any_order(self.expected, calls)
         called = ", ".join(call.name for call in calls)
         expected = ", ".join(entry if isinstance(entry, str) else _as_json(entry) for entry in self.expected)
-        return self._result(
-            matches, f"it called {called or 'nothing'}; expected ({self.match}): {expected or 'nothing'}"
-        )
+        return self._result(matches, f"expected calls ({self.match}): {expected or 'none'}; got {called or 'none'}")
 
 
 class Judge(Scorer):
@@ -187,7 +185,7 @@ class Judge(Scorer):
     def check(self, judge: object, settings: Settings) -> None:  # noqa: ARG002
         """Raise ConfigError if there is no model."""
         if not (self.llm or judge):
-            raise ConfigError("the scorer 'judge' needs a model: add judge: backend:model to the cases file")
+            raise ConfigError("scorer 'judge' needs a model: add judge: backend:model to the cases file")
 
     async def score(self, run: ScoredRun) -> Score:
         """Ask the model for a verdict with a reason."""
@@ -227,8 +225,8 @@ class Function(Scorer):
         if inspect.isawaitable(value):
             value = await value
         if not isinstance(value, bool | int | float) or not 0 <= value <= 1:
-            raise JackfieldError(f"{self.expected} must return True, False or a number from 0 to 1, not {value!r:.80}")
-        why = f"{self.expected} gives {float(value):g}, less than {self.at_least:g}"
+            raise JackfieldError(f"{self.expected} must return True, False or a number from 0 to 1, got {value!r:.80}")
+        why = f"{self.expected} returned {float(value):g}; expected at least {self.at_least:g}"
         return replace(self._result(value >= self.at_least, why), value=float(value))
 
 
@@ -245,13 +243,13 @@ def parse_scorer(entry: object) -> Scorer:
         ConfigError: The scorer is unknown, or its options are invalid.
     """
     if not isinstance(entry, Mapping) or not entry:
-        raise ConfigError(f"a scorer is written as in {{contains: text}}, not {entry!r:.80}")
+        raise ConfigError(f"expected a scorer such as {{contains: text}}, got {entry!r:.80}")
     names = [name for name in entry if name in SCORERS]
     if not names:
         unknown = str(next(iter(entry)))
         raise ConfigError(f"unknown scorer {unknown!r}{suggest(unknown, list(SCORERS))}")
     if len(names) > 1:
-        raise ConfigError(f"two scorers in one entry: {', '.join(names)}")
+        raise ConfigError(f"an entry must contain a single scorer, got {', '.join(names)}")
     options = {str(key): value for key, value in entry.items()}
     options["expected"] = options.pop(names[0])
     return SCORERS[names[0]].parse(options, what=f"scorer {names[0]!r}")
@@ -266,19 +264,19 @@ def _difference(expected: object, value: object, *, subset: bool, path: str = "$
         case Mapping(), Mapping():
             for key in expected:
                 if key not in value:
-                    return f"{path}.{key} (it is missing)"
+                    return f"{path}.{key} (missing)"
             for key in () if subset else value:
                 if key not in expected:
-                    return f"{path}.{key} (it is not expected)"
+                    return f"{path}.{key} (unexpected)"
             pairs = [(f"{path}.{key}", entry, value[key]) for key, entry in expected.items()]
         case list(), list():
             if len(expected) != len(value):
-                return f"{path} ({len(value)} entries instead of {len(expected)})"
+                return f"{path} (expected {len(expected)} entries, got {len(value)})"
             pairs = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(expected, value, strict=True))]
         case _:
             # True equals 1 in Python, but not in JSON.
             is_equal = expected == value and isinstance(expected, bool) == isinstance(value, bool)
-            return "" if is_equal else f"{path} ({_shorten(value)} instead of {_shorten(expected)})"
+            return "" if is_equal else f"{path} (expected {_shorten(expected)}, got {_shorten(value)})"
     for entry_path, expected_entry, entry in pairs:
         if difference := _difference(expected_entry, entry, subset=subset, path=entry_path):
             return difference

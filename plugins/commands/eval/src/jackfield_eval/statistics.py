@@ -22,7 +22,7 @@ def wilson(share: float, of: int) -> Interval:
     Source: Wilson, JASA 22 (1927). Unlike the normal approximation, it is valid for few trials and for 0 and 1.
     """
     if of < 1:
-        raise ValueError(f"a share comes from at least 1 trial, not {of}")
+        raise ValueError(f"a proportion needs at least 1 trial, got {of}")
     square = _Z * _Z / of
     middle = (share + square / 2) / (1 + square)
     half = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of)) / (1 + square)

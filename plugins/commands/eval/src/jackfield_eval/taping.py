@@ -52,7 +52,8 @@ def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None
         return
     if mode == "replay" and not path.exists():
         raise ConfigError(
-            f"there is no cassette {path}: pass --record to ask the model and record its answers, or --live to only ask"
+            f"no cassette {path}: pass --record to call the model and record its answers, or --live to call it without "
+            "recording"
         )
     with _restore_on_error(path), Cassette(path, _MODES[mode], names=names) as tape:
         token = _tape.set(tape)
