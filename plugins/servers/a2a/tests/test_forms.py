@@ -202,7 +202,7 @@ def test_a_task_has_the_state_of_its_run(phase: str, reason: str, state: str) ->
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"stop_reason": "time_limit"}, "the run stopped at its limit: time_limit"),
+        ({"stop_reason": "time_limit"}, "the run reached a limit: time_limit"),
         ({"stop_reason": "", "error": "sk-secret", "error_kind": "ZeroDivisionError"}, ""),
         ({}, None),
     ],
@@ -221,12 +221,12 @@ def test_only_a_failed_task_names_a_cause_and_no_insides(more: dict[str, Any], t
 def test_a_question_names_the_agent_the_call_and_its_id() -> None:
     question = question_of(waiting_for("pay", agent="helper", in_doubt=True))
     text, data = question["parts"]
-    assert text["text"].startswith('May helper call pay with {"n": 1}? Answer yes or no. The program ended')
+    assert text["text"].startswith('May helper call pay with {"n": 1}? Answer yes or no. The program stopped')
     assert data == {
         "data": {"approval": {"id": "c0@7", "tool": "pay", "arguments": {"n": 1}, "agent": "helper", "inDoubt": True}}
     }
     assert question_of(waiting_for("pay"))["parts"][0]["text"] == 'May clerk call pay with {"n": 1}? Answer yes or no.'
-    assert question_of(waiting_for(INPUT, kind="input"))["parts"] == [{"text": "It is your turn: write what you say."}]
+    assert question_of(waiting_for(INPUT, kind="input"))["parts"] == [{"text": "It is your turn: enter your message."}]
 
 
 def sent(text: str, identity: str = "", *, answers: bool = False) -> Message:

@@ -107,10 +107,10 @@ def test_a_page_may_be_as_large_as_the_limit(size: int) -> None:
     [
         ({"pageSize": 0}, "pageSize must be between 1 and 100"),
         ({"pageSize": 101}, "pageSize must be between 1 and 100"),
-        ({"pageToken": "other"}, "pageToken is not one of this list"),
+        ({"pageToken": "other"}, "pageToken does not belong to this list"),
         ({"historyLength": -1}, "historyLength must not be negative"),
-        ({"contextId": "x" * 201}, "contextId must have at most 200 printable characters"),
-        ({"contextId": "a\nb"}, "contextId must have at most 200 printable characters"),
+        ({"contextId": "x" * 201}, "contextId must consist of at most 200 printable characters"),
+        ({"contextId": "a\nb"}, "contextId must consist of at most 200 printable characters"),
     ],
 )
 def test_a_list_that_cannot_be_made_is_refused_by_its_field(wanted: Any, reason: str) -> None:
@@ -157,10 +157,10 @@ def test_a_task_is_found_by_its_agent_and_id(task: str, caller: Caller, is_there
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ({"taskId": "r0"}, "it is ended: send the message without taskId, with its contextId"),
-        ({"taskId": "r3"}, "it is running: wait"),
-        ({"taskId": "r1", "contextId": "other"}, "message.contextId is not that of the task"),
-        ({"contextId": "x" * 201}, "message.contextId must have at most 200"),
+        ({"taskId": "r0"}, "the task has ended: send the message with the task's contextId and without taskId"),
+        ({"taskId": "r3"}, "the task is running and accepts no messages: wait"),
+        ({"taskId": "r1", "contextId": "other"}, "message.contextId does not match the task: omit contextId"),
+        ({"contextId": "x" * 201}, "message.contextId must consist of at most 200"),
     ],
 )
 def test_a_message_to_a_task_that_takes_none_is_refused(message: Any, reason: str) -> None:

@@ -191,7 +191,7 @@ def text_of(task: Task) -> str:
 def test_the_question_says_that_a_call_may_have_been_made(in_doubt: bool) -> None:
     call = WaitingCall(call_id="c1", call=FunctionCall("pay", '{"amount": 3}'), in_doubt=in_doubt)
     text, data = question_of(RunInfo(run_id="r", agent="helper", waiting=(call,)))["parts"]
-    assert ("may have been made already" in text["text"], data["data"]["approval"]["inDoubt"]) == (in_doubt, in_doubt)
+    assert ("may already have been made" in text["text"], data["data"]["approval"]["inDoubt"]) == (in_doubt, in_doubt)
 
 
 @pytest.mark.parametrize(

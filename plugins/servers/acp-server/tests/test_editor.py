@@ -389,7 +389,7 @@ def test_of_many_sessions_those_used_least_recently_are_closed(monkeypatch: pyte
         assert growth.grown(by=1) == []
         await connection.prompt(session_id=others[-1], prompt=[text_block("Hi")])
         first = await new_session()
-        with pytest.raises(RequestError, match="begin or load one"):
+        with pytest.raises(RequestError, match="start or load a session"):
             await connection.prompt(session_id=used, prompt=[text_block("count")])
         await connection.load_session(cwd="/", session_id=used, mcp_servers=[])
         assert sorted(editors_of(serving)) == sorted([busy, used, first])
@@ -662,7 +662,7 @@ def test_a_call_that_may_have_been_made_is_asked_about_also_if_it_is_always_allo
     editor = Editor("always")
     talk(work, editor, serving=serving)
     assert [asked["options"] for asked in editor.asked] == [["allow", "always", "reject"], ["allow", "reject"]]
-    assert editor.asked[1]["title"] == "pay (may have been made already)"
+    assert editor.asked[1]["title"] == "pay (may already have been made)"
     assert paid == [3]  # the second answer is no option of its question
 
 
@@ -729,7 +729,7 @@ def test_a_cancelled_prompt_cancels_the_run_and_the_session_goes_on() -> None:
         await connection.set_session_mode(session_id=session, mode_id="patient")
         asking = asyncio.ensure_future(connection.prompt(session_id=session, prompt=[text_block("Hi")]))
         assert await asyncio.to_thread(Patient.began.wait, LIMIT_S)
-        with pytest.raises(RequestError, match="is answering"):
+        with pytest.raises(RequestError, match="is already answering"):
             await connection.prompt(session_id=session, prompt=[text_block("Hi")])
         await connection.cancel(session_id=session)
         first = await asking

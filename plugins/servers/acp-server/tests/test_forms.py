@@ -406,7 +406,7 @@ def test_each_form_of_a_message_is_taken_and_no_other_one() -> None:
 def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_read() -> None:
     messages, replies = received(b'{"method": "' + b"x" * 3000 + b'"}\n', b'{"method": "a"}\n')
     assert messages == [{"method": "a"}]
-    assert "the message is too long: send less" in [one["error"]["message"] for one in replies]
+    assert "the message is too long: send a shorter message" in [one["error"]["message"] for one in replies]
 
 
 def test_an_editor_that_has_left_ends_the_messages_and_takes_none() -> None:
@@ -473,7 +473,7 @@ def test_tools_use_only_what_the_editor_can_do(
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [(RequestError(1, "locked"), "locked"), (ConnectionResetError(), "it has left"), ("never", "it does not answer")],
+    [(RequestError(1, "locked"), "locked"), (ConnectionResetError(), "was closed"), ("never", "timed out waiting")],
     ids=["refuses", "left", "silent"],
 )
 def test_an_error_of_the_editor_is_one_of_the_tool(error: object, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,7 +552,7 @@ def test_up_to_a_thousand_sessions_are_listed_with_their_times_and_as_many_runs_
         return []
 
     serving: Any = SimpleNamespace(sessions=sessions, runs=runs)
-    with pytest.raises(RequestError, match="there is no session 's'"):
+    with pytest.raises(RequestError, match="no session 's': start a new one"):
         asyncio.run(EditorAgent(serving).load_session("s"))
     [session] = asyncio.run(EditorAgent(serving).list_sessions()).sessions
     assert (session.session_id, session.title, session.updated_at) == ("s", "Tides", "1970-01-01T00:00:01.500000+00:00")

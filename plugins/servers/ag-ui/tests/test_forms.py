@@ -64,26 +64,29 @@ def test_ids_have_at_most_200_characters(field: str, length: int, is_taken: bool
     if is_taken:
         read_request(table)
     else:
-        with pytest.raises(RequestRefusedError, match=f"{field} must have 1 to 200 printable characters"):
+        with pytest.raises(RequestRefusedError, match=f"{field} must consist of 1 to 200 printable characters"):
             read_request(table)
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"threadId": "a\nb"}, "threadId must have"),
-        ({"parentRunId": ""}, "parentRunId must have"),
+        ({"threadId": "a\nb"}, "threadId must consist"),
+        ({"parentRunId": ""}, "parentRunId must consist"),
         ({"forwardedProps": {"a": 1}}, "forwardedProps is not supported"),
-        ({"colour": "red"}, "colour is not supported: AG-UI has no such field"),
+        ({"colour": "red"}, "colour is not supported: AG-UI does not define this field"),
         (
             {"tools": [{"name": "a", "description": "", "parameters": [1]}]},
             r"tools\.0\.parameters must be a JSON Schema",
         ),
         ({"resume": [{"interruptId": "i", "status": "resolved"}]}, r"resume\.0\.payload is missing"),
-        ({"resume": [{"interruptId": "i", "status": "cancelled", "payload": 1}]}, r"resume\.0\.payload: an interrupt"),
+        (
+            {"resume": [{"interruptId": "i", "status": "cancelled", "payload": 1}]},
+            r"resume\.0\.payload: must be omitted for a " r"cancelled interrupt",
+        ),
         (
             {"resume": [{"interruptId": "i", "status": "resolved", "payload": 1}] * 2},
-            r"resume\.1\.interruptId: this interrupt is answered twice",
+            r"resume\.1\.interruptId: an earlier entry already answers this interrupt",
         ),
     ],
     ids=["a line", "no parent", "props", "unknown", "schema", "no payload", "a payload", "twice"],
@@ -316,7 +319,7 @@ def test_an_answer_has_the_form_that_its_interrupt_asks_for(kind: Any, payload: 
     ],
 )
 def test_any_other_answer_is_refused(kind: Any, payload: Any) -> None:
-    with pytest.raises(RequestRefusedError, match=r"resume\.0\.payload does not fit"):
+    with pytest.raises(RequestRefusedError, match=r"resume\.0\.payload does not match"):
         read_answer(_waiting(kind), payload, "resume.0")
 
 
@@ -340,7 +343,7 @@ def test_a_call_waits_for_the_front_end_or_for_a_person() -> None:
     first, nested, unseen = (waiting[key].interrupt for key in ("c1", "c3.7.r", "c4.7.r"))
     assert waiting["c2"].interrupt == {}
     assert (first["id"], first["toolCallId"], first["reason"]) == ("c1", "c1", "tool_call")
-    assert first["message"].startswith("May the agent call pay? The program ended during this call")
+    assert first["message"].startswith("May the agent call pay? The program stopped during this call")
     assert first["metadata"] == {"jackfield": {"tool": "pay", "arguments": PAY.arguments, "inDoubt": True}}
     assert (nested["message"], nested["toolCallId"], nested["subagentRunId"]) == (
         "May helper call look?", "shown3", "below",

@@ -456,7 +456,7 @@ def test_a_thread_belongs_to_one_agent(client: Client) -> None:
 def test_a_conversation_of_instructions_only_is_refused(client: Client) -> None:
     client.messages.append({"id": "s", "role": "system", "content": "Be kind."})
     status, error = client.refused()
-    assert (status, "the conversation is empty" in error["message"]) == (400, True)
+    assert (status, "messages must not be empty" in error["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("question", ["pay please", "both please"])

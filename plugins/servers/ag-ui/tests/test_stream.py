@@ -171,7 +171,7 @@ def test_an_interrupt_says_that_its_call_may_have_been_made() -> None:
     needed = ApprovalNeeded(both, ("c1", "c2"), in_doubt=frozenset({"c2"}))
     certain, doubtful = waiting_calls(needed, lambda call_id, _: (call_id, ""), (), "1.r").values()
     for waiting, in_doubt in ((certain, False), (doubtful, True)):
-        assert ("may have been made already" in waiting.interrupt["message"]) == in_doubt
+        assert ("may already have been made" in waiting.interrupt["message"]) == in_doubt
         assert waiting.interrupt["metadata"]["jackfield"]["inDoubt"] == in_doubt
 
 

@@ -322,7 +322,7 @@ def test_a_call_waits_for_the_persons_approval(served: ServedFace, mode: Any) ->
 @pytest.mark.parametrize("in_doubt", [True, False])
 def test_the_form_says_that_a_call_may_have_been_made(in_doubt: bool) -> None:
     call = WaitingCall(call_id="c1", call=FunctionCall("pay", '{"amount": 3}'), in_doubt=in_doubt)
-    assert ("may have been made already" in form_of(call).message) == in_doubt
+    assert ("may already have been made" in form_of(call).message) == in_doubt
 
 
 def test_without_a_person_the_call_is_refused_and_the_result_says_so(served: ServedFace, mode: Any) -> None:
@@ -330,7 +330,7 @@ def test_without_a_person_the_call_is_refused_and_the_result_says_so(served: Ser
     result = ask(served, mode, "pay")
     assert paid == []
     assert texts_in(result)[1] == (
-        'The call pay {"amount": 3} needs an approval, and was refused: this client cannot ask for one.'
+        'The call pay {"amount": 3} requires approval and was denied: this client cannot ask for approval.'
     )
 
 
@@ -505,7 +505,7 @@ def test_without_sessions_every_process_can_answer_older_clients() -> None:
     face = {"name": "mcp", "sessions": False}
     with ServedFace(serving_app({"helper": helper}, faces=[face])) as served:
         assert texts_in(ask(served, "legacy", "Hi")) == ["You said: Hi"]
-        assert "was refused" in texts_in(ask(served, "legacy", "pay", Person()))[1]
+        assert "was denied" in texts_in(ask(served, "legacy", "pay", Person()))[1]
 
 
 # --- standard input ---

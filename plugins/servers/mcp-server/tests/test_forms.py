@@ -236,13 +236,13 @@ FORMS: list[tuple[WaitingCall, str, str, str]] = [
     (waiting("approval", agent="cl\nerk"), "approval:c:1", "cl\\nerk wants to call pay {}?", "allow"),
     (
         waiting("approval", in_doubt=True), "approval:c:1",
-        "Allow the call pay {}? It may have been made already.", "allow",
+        "Allow the call pay {}? The call may already have been made.", "allow",
     ),
     (waiting("approval", {"form": FORM}), "approval:c:1", f"Allow the call pay {json.dumps({'form': FORM})}?", "allow"),
     (waiting("question", "no JSON"), "question:c:1", "Allow the call pay no JSON?", "allow"),
-    (waiting("question", {"form": FORM}), "form:c:1", "pay asks for these values.", "size"),
+    (waiting("question", {"form": FORM}), "form:c:1", "pay requests these values.", "size"),
     (waiting("question", {"form": FORM, "message": "Which\nsize?"}), "form:c:1", "Which\\nsize?", "size"),
-    (waiting("input"), "input:c:1", "The agent waits for your message.", "message"),
+    (waiting("input"), "input:c:1", "The agent is waiting for your message.", "message"),
 ]  # fmt: skip
 
 
@@ -297,10 +297,10 @@ def agent(*tools: Any) -> Any:
 @pytest.mark.parametrize(
     ("names", "tools", "reason"),
     [
-        (["a b"], False, "'a b' cannot be the name of a tool of MCP"),
-        (["x" * 129], False, "cannot be the name of a tool of MCP"),
-        (["look"], True, "an agent and a tool have the name 'look'"),
-        (["a", "a__look"], True, "an agent and a tool have the name 'a__look'"),
+        (["a b"], False, "'a b' is not a valid MCP tool name"),
+        (["x" * 129], False, "is not a valid MCP tool name"),
+        (["look"], True, "an agent and a tool are both named 'look'"),
+        (["a", "a__look"], True, "an agent and a tool are both named 'a__look'"),
         (["x" * 128, "a.b_c-D"], False, ""),
         (["a__look"], True, ""),
     ],

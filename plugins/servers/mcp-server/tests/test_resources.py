@@ -384,7 +384,7 @@ def test_suggestions_are_prompts(serve: Serve) -> None:
         assert (prompt.name, prompt.title) == ("reader-1", SUGGESTION)
         (message,) = (await client.get_prompt("reader-1")).messages
         assert (message.role, message.content) == ("user", TextContent(text=SUGGESTION))
-        with pytest.raises(MCPError, match="no prompt 'reader-2'"):
+        with pytest.raises(MCPError, match="unknown prompt 'reader-2'"):
             await client.get_prompt("reader-2")
 
     talk(serve().url, work)

@@ -88,7 +88,7 @@ def test_a_page_has_100_resources_and_names_the_next_one_only_if_there_is_one(
     assert len(set(uris)) == count
     assert listed(resources, "999999999") == ([], None)
     for wrong in ("x", "-1", "1" * 10):
-        with pytest.raises(MCPError, match="the cursor is not from an earlier page"):
+        with pytest.raises(MCPError, match="the cursor does not come from an earlier page"):
             listed(resources, wrong)
 
 
@@ -109,7 +109,7 @@ def test_documents_of_one_name_have_numbers_and_no_folders(tmp_path: Path, monke
         f"{base}/1",
         base.replace("jackfield:", "x:"),
     ):
-        with pytest.raises(MCPError, match="there is no such resource"):
+        with pytest.raises(MCPError, match="no such resource: list the resources"):
             read(resources, uri)
     hidden = resources_of(Runs(*names), has_documents=False)
     assert listed(hidden)[0] == []
@@ -138,7 +138,7 @@ def test_the_passages_of_an_answer_are_numbered_once_each_and_those_of_nested_ag
         f"{base}/0", f"{base}/4", f"{base}/x", f"{base}/{'1' * 10}", f"{base}/1/2", "jackfield://runs/s/sources/1",
         "jackfield://runs/t/sources/1", f"x{base}/1", "runs/r/sources/1", f"{base}/{'0' * 2000}1",
     ):  # fmt: skip
-        with pytest.raises(MCPError, match="there is no such resource"):
+        with pytest.raises(MCPError, match="no such resource: list the resources"):
             read(resources, uri)
 
 
@@ -184,7 +184,7 @@ def test_prompts_are_the_suggestions_of_each_agent_with_their_numbers() -> None:
     [message] = asyncio.run(prompts.get_prompt(NOBODY, params)).messages
     assert (message.role, message.content.text) == ("user", "Two?")  # type: ignore[union-attr]
     params = SimpleNamespace(name="a-0")
-    with pytest.raises(MCPError, match="there is no prompt 'a-0'"):
+    with pytest.raises(MCPError, match="unknown prompt 'a-0'"):
         asyncio.run(prompts.get_prompt(NOBODY, params))
 
 

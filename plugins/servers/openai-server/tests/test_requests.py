@@ -174,14 +174,14 @@ def test_a_tool_that_is_no_function_is_refused_by_its_name(read: Read, tool: dic
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"messages": []}, "'messages': it must have at least 1 item."),
-        ({"messages": "hi"}, "'messages': it must be an array."),
-        ({"messages": [{"role": "user", "content": 5}]}, "'messages.0.content': it must be a string or an array."),
-        ({"temperature": "hot"}, "'temperature': it must be a number."),
-        ({"temperature": 3}, "'temperature': it must be less than or equal to 2."),
-        ({"n": []}, "'n': it must be an integer."),
-        ({"stream": "perhaps"}, "'stream': it must be true or false."),
-        ({"stream_options": 1}, "'stream_options': it must be an object."),
+        ({"messages": []}, "'messages': must have at least 1 item."),
+        ({"messages": "hi"}, "'messages': must be an array."),
+        ({"messages": [{"role": "user", "content": 5}]}, "'messages.0.content': must be a string or an array."),
+        ({"temperature": "hot"}, "'temperature': must be a number."),
+        ({"temperature": 3}, "'temperature': must be less than or equal to 2."),
+        ({"n": []}, "'n': must be an integer."),
+        ({"stream": "perhaps"}, "'stream': must be true or false."),
+        ({"stream_options": 1}, "'stream_options': must be an object."),
     ],
     ids=str,
 )

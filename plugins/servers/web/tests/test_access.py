@@ -163,7 +163,7 @@ def test_a_call_is_asked_for_allowed_and_read_with_the_keyboard_alone(
     person.wait_for("#log .empty")
     keyboard = person.page.keyboard
     keyboard.press("Tab")
-    assert focused(person) == "Go to the question"
+    assert focused(person) == "Skip to the question"
     keyboard.press("Enter")
     keyboard.type("book")
     keyboard.press("Enter")

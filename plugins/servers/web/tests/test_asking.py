@@ -58,8 +58,8 @@ def test_an_agent_file_suggests_questions_and_lets_people_change_settings(
     person.page.click("#settings summary")
     assert person.page.get_by_label("Temperature").get_attribute("placeholder") == "0.2"
     person.page.get_by_label("Temperature").fill("0.9")
-    person.page.get_by_label("Most tokens").fill("50")
-    person.page.get_by_label("Most tokens").press("Tab")
+    person.page.get_by_label("Maximum tokens").fill("50")
+    person.page.get_by_label("Maximum tokens").press("Tab")
     person.page.reload()
     person.wait_for("text=heard: When is low water?")
     person.ask("And now?")

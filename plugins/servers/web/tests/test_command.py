@@ -121,8 +121,8 @@ def test_in_a_notebook_the_cell_ends_when_it_is_interrupted(run: Run) -> None:
     ("arguments", "message"),
     [
         (["--host", "0.0.0.0"], "pass --token-file"),
-        (["none.yaml"], "there is no agent file 'none.yaml'"),
-        (["--workers", "2", "--store", "sqlite"], "name an agent file or module:agent"),
+        (["none.yaml"], "no agent file 'none.yaml'"),
+        (["--workers", "2", "--store", "sqlite"], "need an agent file or module:agent"),
     ],
 )
 def test_what_cannot_be_served_is_an_error_with_the_next_step(arguments: list[str], message: str) -> None:

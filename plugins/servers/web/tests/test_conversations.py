@@ -127,7 +127,7 @@ def test_an_exported_conversation_is_imported_and_continued(
     person.wait_until_answered()
     person.page.click("#export summary")
     with person.page.expect_download() as download:
-        person.press("As JSON, to import again")
+        person.press("As JSON (can be imported)")
     file = tmp_path / "conversation.json"
     file.write_bytes(Path(download.value.path()).read_bytes())
 

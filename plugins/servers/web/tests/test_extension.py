@@ -126,7 +126,7 @@ def test_nothing_is_read_or_sent_before_it_is_set_up(browser: Any, site: str) ->
     tab = browser.new_page()
     tab.goto(site)
     popup = open_popup(browser, tab)
-    popup.wait_for_selector("text=Set the address of your server and a token first.")
+    popup.wait_for_selector("text=Set the server URL and a token first.")
     assert popup.is_hidden("#ask")
     for page in (tab, popup):
         page.close()
@@ -136,7 +136,7 @@ def test_a_question_takes_the_readable_text_or_the_selection_along(
     browser: Any, site: str, serve: Callable[..., str], pilot: Callable[..., Any]
 ) -> None:
     url = serve(pilot(read), tokens=Tokens([("ada", OWN), ("ada", PAGE)]))
-    assert set_up(browser, url, OWN) == "Saved. The server has these agents: pilot"
+    assert set_up(browser, url, OWN) == "Saved. Agents on this server: pilot"
     enter = "() => question.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))"
     for number, (select, sent, unsent) in enumerate(
         (
@@ -167,7 +167,7 @@ def test_a_question_takes_the_readable_text_or_the_selection_along(
 
 def test_refusals_say_what_to_do(browser: Any, site: str, serve: Callable[..., str], pilot: Callable[..., Any]) -> None:
     with_tokens = serve(pilot(read), tokens=Tokens([("ada", OWN)]))
-    assert "send a valid token" in set_up(browser, with_tokens, "wrong-token-of-32-characters-00000")
+    assert "missing or invalid token" in set_up(browser, with_tokens, "wrong-token-of-32-characters-00000")
     set_up(browser, serve(pilot(read)), OWN)
     tab = browser.new_page()
     tab.goto(site)
@@ -178,7 +178,7 @@ def test_refusals_say_what_to_do(browser: Any, site: str, serve: Callable[..., s
     for page in (tab, popup):
         page.close()
     assert "Is it running at http://127.0.0.1:9?" in set_up(browser, "http://127.0.0.1:9", OWN)
-    assert "must begin with https" in set_up(browser, "http://agents.example.org", OWN)
+    assert "must start with https" in set_up(browser, "http://agents.example.org", OWN)
     assert "Saved" in set_up(browser, f"{with_tokens}/", OWN)
     for address, text in (
         (f"{site}/empty", "This page has no text."),

@@ -99,7 +99,7 @@ def test_a_page_that_opens_while_the_server_is_away_waits_for_it(
         page.route("**/api/agents", answer)
 
     person = tab(serve(pilot(echo)), prepare=route, refused=True)
-    person.wait_for("text=The connection is lost. Trying again…")
+    person.wait_for("text=Connection lost. Reconnecting…")
     person.wait_for("#log .empty")
     person.ask("Hello")
     person.wait_for("text=You said: Hello")

@@ -41,7 +41,7 @@ def test_a_file_of_ten_gigabytes_is_refused_without_reading_it(
     person = tab(serve(pilot(echo)))
     person.page.evaluate("window.readings = 0; FileReader.prototype.readAsDataURL = () => { readings += 1; }; 0")
     person.page.set_input_files("#pick", str(huge))
-    person.wait_for("text=huge.bin is too large: the files of a question may have 14 MB together.")
+    person.wait_for("text=huge.bin is too large: the files of a question may total 14 MB.")
     assert person.page.evaluate("readings") == 0
     assert person.texts("#files li") == []
 
@@ -149,7 +149,7 @@ def test_a_question_that_the_server_refuses_stays_in_its_field(
 ) -> None:
     person = tab(serve(pilot(echo), max_body_bytes=1 << 20), refused=True)
     write_words(person, 240_000)
-    person.wait_for("text=the body is larger than 1048576 bytes: send less")
+    person.wait_for("text=the request body is larger than 1048576 bytes: send a smaller request")
     assert person.page.evaluate("document.getElementById('question').value.length") == 1_200_000
     person.page.reload()  # a draft of this length is not kept, and does not break the page
     person.ask("hello")

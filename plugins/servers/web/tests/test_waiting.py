@@ -102,7 +102,7 @@ def test_several_pending_calls_are_decided_together_and_a_reason_reaches_the_mod
     assert '"seconds": 9' in person.page.text_content(".exact"), "no argument is left out"
     assert person.texts(".address")[0] == address, "the address is shown to its end"
     assert person.texts(".address strong")[0] == "harbour.example:8443"
-    assert person.texts(".state > .note") == ["3 decisions are open. They are sent together."]
+    assert person.texts(".state > .note") == ["3 decisions are pending. They will be sent together."]
     person.page.query_selector_all(".approval")[0].query_selector('text="Allow"').click()
     person.page.query_selector_all(".approval")[0].query_selector(".reason").fill("Not from\nthat host.")
     person.page.query_selector_all(".approval")[0].query_selector('text="Deny"').click()

@@ -265,7 +265,7 @@ def test_an_export_has_the_runs_that_have_ended_with_their_question_and_all_of_t
     ]
     again = wanted.as_message()
     assert (again.function_call, again.function_id, again.reasoning_content) == (CALL, "c", "Hm")
-    with pytest.raises(RequestRefusedError, match="nothing has been answered yet"):
+    with pytest.raises(RequestRefusedError, match="no answers to export yet"):
         export_conversation("Tides", runs[2:])
 
 
@@ -337,10 +337,10 @@ def test_an_import_is_a_conversation_of_its_owner_whose_runs_continue_each_other
 @pytest.mark.parametrize(
     ("runs", "reason"),
     [
-        ([asked("a"), asked("a")], "the file has run 'a' twice"),
+        ([asked("a"), asked("a")], "the file contains run 'a' twice"),
         (
             [asked("a"), {"id": "b", "messages": [{"role": "assistant", "content": "x"}]}],
-            "does not begin with a question",
+            "does not start with a question",
         ),
         ([asked("a"), asked("b", "x" * 3000, continues="a")], "the conversation would take"),
     ],
@@ -399,7 +399,7 @@ def asking(**more: Any) -> dict[str, Any]:
         (asking(conversation="x" * 101), "conversation"),
         (asking(files=[{"kind": "file", "address": "/etc/passwd"}]), "files.0.address"),
         (asking(files=[{"kind": "code", "address": PIXEL}]), "files.0.kind"),
-        (asking(settings={"temperature": 1}), "does not let people change temperature"),
+        (asking(settings={"temperature": 1}), "does not allow changes to temperature"),
         (asking(owner="eve"), "owner"),
     ],
     ids=["empty", "no conversation", "a long id", "a path", "a kind", "settings", "an owner"],
@@ -450,7 +450,7 @@ def test_a_conversation_is_read_in_parts_decided_and_deleted() -> None:
                 with pytest.raises(RequestRefusedError, match="limit must be a number from 1 to 1000"):
                     await read(f"limit={limit}")
             for after in ("-1", "x", "1" * 21):
-                with pytest.raises(RequestRefusedError, match="after must be the number of an event"):
+                with pytest.raises(RequestRefusedError, match="after must be an event number"):
                     await api.events(request(query=f"after={after}", run_id=ids[0]))
             [waits] = whole["runs"][3]["waiting"]
             assert (waits["kind"], waits["name"], waits["arguments"], waits["in_doubt"], waits["agent"]) == (

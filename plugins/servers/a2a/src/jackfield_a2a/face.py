@@ -39,7 +39,7 @@ class A2AServerConfig(Config):
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
-        description="Continue or cancel a task whose client disconnects. A request can override this with "
+        description="Continue or cancel a task when its client disconnects. A request can override this with "
         "?on_disconnect=cancel",
     )
 
@@ -99,7 +99,7 @@ class _Face:
         """Return the card of the only agent; with several agents, refuse and list their cards."""
         if len(self._serving.agents) > 1:
             paths = ", ".join(f"/a2a/{name}/{_CARD}" for name in self._serving.agents)
-            raise RequestRefusedError(f"each agent has a card of its own: {paths}", status=404, code="unsupported")
+            raise RequestRefusedError(f"each agent has its own card: {paths}", status=404, code="unsupported")
         return self._card(request, next(iter(self._serving.agents)))
 
     async def card(self, request: Request) -> Response:
@@ -145,7 +145,7 @@ class _Face:
         if agent not in self._serving.agents:
             names = ", ".join(self._serving.agents)
             raise RequestRefusedError(
-                f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
+                f"no agent named {agent[:60]!r}; available: {names}", status=404, code="agent_not_found"
             )
         return agent
 

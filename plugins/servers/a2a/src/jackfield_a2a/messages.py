@@ -35,7 +35,8 @@ def read_message(message: A2AMessage) -> Message:
         raise invalid_params("message.role must be ROLE_USER")
     if message.reference_task_ids:
         raise RequestRefusedError(
-            "message.referenceTaskIds is not supported: tasks of one contextId know each other", code="unsupported"
+            "message.referenceTaskIds is not supported: to continue earlier tasks, send their contextId",
+            code="unsupported",
         )
     items = [_read_part(part, f"message.parts.{index}") for index, part in enumerate(message.parts)]
     content: str | list[ContentItem] = items
@@ -59,13 +60,13 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
     decisions = given[0].get("approvals") if len(given) == 1 and isinstance(given[0], dict) else None
     if not isinstance(decisions, dict) or not decisions:
         raise invalid_params(
-            'the task waits for approval: answer yes or no, or with a data part {"approvals": {"ID": true}}'
+            'the task is waiting for approval: answer yes or no, or send a data part {"approvals": {"ID": true}}'
         )
     waiting = {shown_id(call.call_id, info): call.call_id for call in info.waiting}
     answers: dict[str, Any] = {}
     for identity, decision in decisions.items():
         if identity not in waiting:
-            message_text = f"the task does not wait for {identity[:100]!r}: it was answered before"
+            message_text = f"the task is not waiting for {identity[:100]!r}, which was already answered"
             raise RequestRefusedError(message_text, status=409, code="not_waiting")
         match decision:
             case bool():
@@ -73,7 +74,7 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
             case str(reason):
                 answers[waiting[identity]] = Denial(reason)
             case _:
-                raise invalid_params(f"approvals.{identity[:100]}: answer true, false, or the reason for a denial")
+                raise invalid_params(f"approvals.{identity[:100]}: must be true, false, or the reason for a denial")
     return answers
 
 
@@ -87,12 +88,12 @@ def question_of(info: RunInfo) -> Wire:
     parts: list[Wire] = []
     for call in info.waiting:
         if call.kind == "input":
-            parts.append({"text": "It is your turn: write what you say."})
+            parts.append({"text": "It is your turn: enter your message."})
             continue
         who = call.agent or info.agent
         text = f"May {who} call {call.call.name} with {call.call.arguments}? Answer yes or no."
         if call.in_doubt:
-            text += " The program ended during this call: it may have been made already."
+            text += " The program stopped during this call, so the call may already have been made."
         data = {
             "id": shown_id(call.call_id, info),
             "tool": call.call.name,
@@ -177,7 +178,7 @@ def _read_part(part: Part, param: str) -> ContentItem:
             if not is_public_url(part.url):  # a path would name a file on the server
                 raise invalid_params(f"{param}.url must be an https:, http: or data: URL")
             return ContentItem(**{_field_for(part.media_type): part.url})
-    raise invalid_params(f"{param} is empty: it needs text, raw, url or data")
+    raise invalid_params(f"{param} is empty: set text, raw, url or data")
 
 
 def _field_for(media_type: str) -> str:

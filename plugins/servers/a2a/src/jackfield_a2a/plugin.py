@@ -13,6 +13,6 @@ def servers() -> list[ServerSpec]:
             name="a2a",
             target="jackfield_a2a.face:A2AServer",
             config="jackfield_a2a.face:A2AServerConfig",
-            summary="Agents for other agents that speak A2A: card, tasks, streams, approvals.",
+            summary="Serves agents to other agents over A2A, with cards, tasks, streams and approvals.",
         )
     ]

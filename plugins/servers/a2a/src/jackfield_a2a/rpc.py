@@ -84,9 +84,9 @@ def read_params(request: RpcRequest, message: Params) -> Params:
         AttributeError,
         SystemError,
     ) as error:  # SystemError: a lone surrogate
-        raise invalid_params(f"params are not valid: {str(error)[:300]}") from None
+        raise invalid_params(f"invalid params: {str(error)[:300]}") from None
     if getattr(message, "tenant", ""):
-        raise invalid_params("tenant is not supported: each agent has an address of its own")
+        raise invalid_params("tenant is not supported: each agent has its own URL")
     return message
 
 

@@ -96,7 +96,7 @@ class Tasks:
         if params.page_token:
             ids = [run.run_id for run in runs]
             if params.page_token not in ids:
-                raise invalid_params("pageToken is not one of this list: begin with the first page")
+                raise invalid_params("pageToken does not belong to this list: start with the first page")
             first = ids.index(params.page_token) + 1
         page = runs[first : first + size]
         length = _history_length(params) or 0
@@ -114,7 +114,7 @@ class Tasks:
         """Cancel a task, wait until it has ended, and return it."""
         info = await self._find(read_params(request, CancelTaskRequest()).id, caller)
         if info.phase == "ended":
-            raise RequestRefusedError("the task has ended already", status=409, code="not_cancelable")
+            raise RequestRefusedError("the task has already ended", status=409, code="not_cancelable")
         await self._serving.cancel(info.run_id, owner=caller.owner)
         events = self._serving.attach(info.run_id, after=info.number, owner=caller.owner)
         async with closing(events):
@@ -138,7 +138,7 @@ class Tasks:
         """Return an iterator over an existing task and its updates."""
         info = await self._find(read_params(request, SubscribeToTaskRequest()).id, caller)
         if info.phase == "ended":
-            raise RequestRefusedError("the task has ended: GetTask shows it", status=409, code="unsupported")
+            raise RequestRefusedError("the task has ended: read it with GetTask", status=409, code="unsupported")
         return self._follow(info, Caller(agent=caller.agent, owner=caller.owner))
 
     # --- runs ---
@@ -149,12 +149,13 @@ class Tasks:
         if message.task_id:
             info = await self._find(message.task_id, caller)
             if message.context_id and message.context_id != context_of(info):
-                raise invalid_params("message.contextId is not that of the task: leave it out")
+                raise invalid_params("message.contextId does not match the task: omit contextId")
             if info.phase != "waiting":
-                advice = "send the message without taskId, with its contextId" if info.phase == "ended" else "wait"
-                raise RequestRefusedError(
-                    f"the task takes no message, it is {info.phase}: {advice}", code="unsupported"
-                )
+                if info.phase == "ended":
+                    reason = "has ended: send the message with the task's contextId and without taskId"
+                else:
+                    reason = f"is {info.phase} and accepts no messages: wait until it finishes"
+                raise RequestRefusedError(f"the task {reason}", code="unsupported")
             await self._serving.answer(info.run_id, read_answers(message, info), owner=caller.owner)
             return info
         asked = read_message(message)
@@ -170,7 +171,7 @@ class Tasks:
         return await self._serving.run(run_id, owner=caller.owner)
 
     async def _find(self, task_id: str, caller: Caller) -> RunInfo:
-        not_found = RequestRefusedError("there is no such task", status=404, code="not_found")
+        not_found = RequestRefusedError("no such task", status=404, code="not_found")
         if not task_id.isprintable() or len(task_id) > _MAX_ID:
             raise not_found
         try:
@@ -214,7 +215,7 @@ def _check_configuration(configuration: SendMessageConfiguration) -> None:
         raise refused_method("CreateTaskPushNotificationConfig")
     modes = [mode.partition(";")[0].strip().lower() for mode in configuration.accepted_output_modes]
     if modes and not _OUTPUTS.intersection(modes):
-        raise RequestRefusedError("the agent answers in text/plain only: accept it", code="content_type")
+        raise RequestRefusedError("the agent only answers in text/plain: accept this output mode", code="content_type")
 
 
 def _history_length(params: Any) -> int | None:
@@ -228,7 +229,7 @@ def _history_length(params: Any) -> int | None:
 def _check_id(identity: str, param: str) -> str:
     """Refuse ids that stores cannot handle."""
     if len(identity) > _MAX_ID or not identity.isprintable():
-        raise invalid_params(f"{param} must have at most {_MAX_ID} printable characters")
+        raise invalid_params(f"{param} must consist of at most {_MAX_ID} printable characters")
     return identity
 
 
@@ -237,5 +238,7 @@ def refused_method(method: str) -> RequestRefusedError:
     if "PushNotification" in method:
         return RequestRefusedError("push notifications are not supported: subscribe to the task", code=_NO_PUSH)
     if method == "GetExtendedAgentCard":
-        return RequestRefusedError("the agent has no extended card: its card says all", code="no_extended_card")
-    return RequestRefusedError(f"there is no method {method[:100]!r}", code="method_not_found")
+        return RequestRefusedError(
+            "the agent has no extended card: its public card is complete", code="no_extended_card"
+        )
+    return RequestRefusedError(f"unknown method {method[:100]!r}", code="method_not_found")

@@ -56,7 +56,7 @@ def status_of(info: RunInfo) -> Wire:
     if info.waiting:
         status["message"] = question_of(info)
     elif status["state"] == "TASK_STATE_FAILED":
-        reason = f"the run stopped at its limit: {info.stop_reason}"
+        reason = f"the run reached a limit: {info.stop_reason}"
         if info.error or info.error_kind:
             reason = str(failure_of(RunFailed(info.error, info.error_kind)))
         status["message"] = agent_message(info, [{"text": reason}])

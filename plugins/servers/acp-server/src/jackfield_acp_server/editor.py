@@ -148,7 +148,7 @@ class EditorAgent:
         with errors_of_protocol():
             runs = await self._serving.runs(session=session_id, limit=_MOST_RUNS) if session_id else []
             if not runs:
-                raise RequestRefusedError(f"there is no session {session_id!r}: begin a new one", status=404)
+                raise RequestRefusedError(f"no session {session_id!r}: start a new one", status=404)
             session = self._sessions.get(session_id) or self._open(session_id, runs[0].agent)
             session.last_run = runs[0].run_id
             if session.agent not in self._serving.agents:
@@ -179,7 +179,7 @@ class EditorAgent:
         """Select the agent that answers the next prompts."""
         session = self._session(session_id)
         if mode_id not in self._serving.agents:
-            raise RequestError(INVALID_PARAMS, f"there is no agent {mode_id!r}: choose one of the modes")
+            raise RequestError(INVALID_PARAMS, f"no agent named {mode_id!r}: choose one of the modes")
         session.agent = mode_id
         return SetSessionModeResponse()
 
@@ -206,7 +206,7 @@ class EditorAgent:
 
     def _session(self, session_id: str) -> _Session:
         if session_id not in self._sessions:
-            raise RequestError(INVALID_PARAMS, f"no session {session_id!r} is open: begin or load one")
+            raise RequestError(INVALID_PARAMS, f"session {session_id!r} is not open: start or load a session")
         session = self._sessions[session_id] = self._sessions.pop(session_id)  # now the most recently used
         return session
 
@@ -236,7 +236,9 @@ class EditorAgent:
         with errors_of_protocol():
             question = read_prompt(prompt)
             if session.running:
-                raise RequestRefusedError("the session is answering a prompt: wait until it has ended, or cancel it")
+                raise RequestRefusedError(
+                    "the session is already answering a prompt: wait until it finishes, or cancel it"
+                )
             session.running = session.waiting_run or uuid.uuid4().hex
             session.cancelled.clear()
             try:
@@ -349,7 +351,7 @@ class EditorAgent:
             return True
         await self._note_text_before(session, updates, (run_id, call.call_id), call.call)
         call_id, shown = updates.propose(run_id, call.call_id, call.call, call.agent)
-        doubt = " (may have been made already)" if call.in_doubt else ""
+        doubt = " (may already have been made)" if call.in_doubt else ""
         update = ToolCallUpdate(
             tool_call_id=call_id,
             title=f"{shown.title}{doubt}",

@@ -31,7 +31,7 @@ def errors_of_protocol() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - logged if unexpected
         refusal = refusal_of(error)
         if refusal.code == "internal":
-            _log.exception("a request of an editor failed")
+            _log.exception("an editor request failed")
         data: dict[str, object] = {"code": refusal.code}
         if refusal.retry_after_s is not None:
             data["retryAfter"] = max(1, round(refusal.retry_after_s))

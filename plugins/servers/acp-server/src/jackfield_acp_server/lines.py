@@ -47,7 +47,7 @@ class Lines:
                 code = _PARSE_ERROR if error.code == "invalid_json" else _INVALID_REQUEST
                 await self._refuse(code, str(error))
             except ValueError:  # the line is too long for the reader
-                await self._refuse(_INVALID_REQUEST, "the message is too long: send less")
+                await self._refuse(_INVALID_REQUEST, "the message is too long: send a shorter message")
 
     async def close(self) -> None:
         """Do nothing: the streams belong to the caller."""
@@ -65,7 +65,7 @@ def _read_message(line: bytes) -> dict[str, Any]:
             return message
         case {"id": int() | str()} if "method" not in message:
             return message
-    raise RequestRefusedError("the line is not a message of JSON-RPC 2.0 with parameters by name: check its fields")
+    raise RequestRefusedError("the line is not a valid JSON-RPC 2.0 message with named parameters: check its fields")
 
 
 def _has_valid_id(message: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ def servers() -> list[ServerSpec]:
         ServerSpec(
             name="acp",
             target="jackfield_acp_server.face:AcpServer",
-            summary="Agents inside editors that speak the Agent Client Protocol, over standard input.",
+            summary="Serves agents to editors that speak the Agent Client Protocol, over standard input.",
             stdio=True,
         )
     ]

@@ -52,5 +52,5 @@ def read_prompt(blocks: Sequence[Block]) -> Message:
         return Message("user", items)
     text = "".join(texts)
     if not text.strip():
-        raise RequestRefusedError("the prompt is empty: write a text")
+        raise RequestRefusedError("the prompt is empty: enter some text")
     return Message("user", text)

@@ -111,6 +111,6 @@ def _explain(failure: str) -> Iterator[None]:
     except RequestError as error:
         raise ToolServiceError(f"{failure}: {error}") from error
     except ConnectionError as error:
-        raise ToolServiceError(f"{failure}: it has left") from error
+        raise ToolServiceError(f"{failure}: the connection was closed") from error
     except TimeoutError as error:
-        raise ToolServiceError(f"{failure}: it does not answer") from error
+        raise ToolServiceError(f"{failure}: timed out waiting for a response") from error

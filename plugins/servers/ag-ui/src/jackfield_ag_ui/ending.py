@@ -17,13 +17,13 @@ _APPROVAL = {
     "type": "object",
     "properties": {
         "approved": {"type": "boolean"},
-        "reason": {"type": "string", "description": "The reason for the denial, for the model."},
+        "reason": {"type": "string", "description": "Reason for denying the call, shown to the model."},
     },
     "required": ["approved"],
     "additionalProperties": False,
 }
 _TEXT = {"type": "string", "minLength": 1}
-_YOUR_TURN = "It is your turn: write what you say."
+_YOUR_TURN = "It is your turn: enter your message."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def read_answer(waiting: Waiting, payload: Any, param: str) -> Any:
             return text
         case "input", None:
             return None
-    raise RequestRefusedError(f"{param}.payload does not fit the responseSchema of its interrupt")
+    raise RequestRefusedError(f"{param}.payload does not match the responseSchema of the interrupt")
 
 
 def error_event(refusal: Refusal | RequestRefusedError, usage: list[Wire] | None = None) -> Wire:
@@ -122,7 +122,7 @@ def end_events(
     """
     match end:
         case None:
-            lost = RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+            lost = RequestRefusedError("the run ended without a response", status=500, code="server_error")
             yield error_event(lost)
         case RunFailed():
             yield error_event(failure_of(end))
@@ -131,7 +131,7 @@ def end_events(
             outcome = _outcome(end.stop_reason, waiting)
             if outcome is None:
                 reason = end.stop_reason
-                limited = RequestRefusedError(f"the run stopped at its limit: {reason}", code=reason)
+                limited = RequestRefusedError(f"the run reached a limit: {reason}", code=reason)
                 yield error_event(limited, usage)
                 return
             yield {"type": "RUN_FINISHED", **head, "outcome": outcome, **({"usage": usage} if usage else {})}
@@ -154,7 +154,7 @@ def _outcome(reason: str, waiting: Mapping[str, Waiting]) -> Wire | None:
 def _approval(identity: str, call: FunctionCall, agent: str, *, in_doubt: bool) -> Wire:
     message = f"May {agent or 'the agent'} call {call.name}?"
     if in_doubt:
-        message += " The program ended during this call: it may have been made already."
+        message += " The program stopped during this call, so the call may already have been made."
     metadata = {"tool": call.name, "arguments": call.arguments, "inDoubt": in_doubt}
     return {
         "id": identity,

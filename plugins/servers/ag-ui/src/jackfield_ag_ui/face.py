@@ -22,7 +22,7 @@ class AGUIServerConfig(Config):
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
-        description="Continue or cancel a run whose client disconnects. A request can override this with "
+        description="Continue or cancel a run when its client disconnects. A request can override this with "
         "?on_disconnect=cancel",
     )
 

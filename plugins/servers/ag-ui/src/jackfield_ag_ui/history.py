@@ -144,7 +144,7 @@ def _read_message(  # noqa: C901 - one case for each role
     message: Any, param: str, names: Mapping[str, str]
 ) -> Iterator[Message]:
     if getattr(message, "encrypted_value", None) is not None:
-        raise _unsupported(f"{param}.encryptedValue", "no agent here has issued it")
+        raise _unsupported(f"{param}.encryptedValue", "the value was not issued by this server")
     extra = {NOTE: {"id": message.id}}
     match message:
         case DeveloperMessage() | SystemMessage():
@@ -159,12 +159,14 @@ def _read_message(  # noqa: C901 - one case for each role
                 yield Message("assistant", message.content or "", name=message.name, extra=extra)
             for index, call in enumerate(calls):
                 if call.encrypted_value is not None:
-                    raise _unsupported(f"{param}.toolCalls.{index}.encryptedValue", "no agent here has issued it")
+                    raise _unsupported(
+                        f"{param}.toolCalls.{index}.encryptedValue", "the value was not issued by this server"
+                    )
                 function_call = FunctionCall(call.function.name, call.function.arguments)
                 yield Message("assistant", "", function_call=function_call, extra={**extra, "function_id": call.id})
         case ToolMessage():
             if not names.get(message.tool_call_id):
-                reason = "no earlier message has this call: send the conversation from its beginning"
+                reason = "no earlier message contains this call: send the conversation from the start"
                 raise RequestRefusedError(f"{param}.toolCallId: {reason}")
             content = _read_content(message.content, f"{param}.content")
             more = {"error": message.error} if message.error else {}
@@ -197,7 +199,7 @@ def _read_part(part: Any, param: str) -> ContentItem:
             if not is_public_url(url):
                 raise RequestRefusedError(f"{param}.source.value must be an https:, http: or data: URL")
         case _:
-            raise _unsupported(f"{param}.source.type", "files at a provider cannot be read: send data or a URL")
+            raise _unsupported(f"{param}.source.type", "files stored at a provider cannot be read: send data or a URL")
     return ContentItem(**{_TYPES[part.type]: url})
 
 

@@ -13,6 +13,6 @@ def servers() -> list[ServerSpec]:
             name="ag-ui",
             target="jackfield_ag_ui.face:AGUIServer",
             config="jackfield_ag_ui.face:AGUIServerConfig",
-            summary="Agents for front ends that speak AG-UI: texts, calls, nested agents, state, approvals.",
+            summary="Serves agents to AG-UI front ends, with tool calls, nested agents, state and approvals.",
         )
     ]

@@ -53,7 +53,7 @@ def read_request(table: dict[str, Any]) -> Question:
     """
     body = _parse(table)
     if body.forwarded_props not in (None, {}):
-        raise _unsupported("forwardedProps", "no agent reads them: leave them out")
+        raise _unsupported("forwardedProps", "agents do not use this field: omit it")
     tools = [_read_tool(tool, f"tools.{index}") for index, tool in enumerate(body.tools or ())]
     context = [{"description": one.description, "value": one.value} for one in body.context or ()]
     note = {"state": body.state if body.state != {} else None, "context": context}
@@ -82,7 +82,7 @@ def read_thread(table: dict[str, Any]) -> str:
         RequestRefusedError: The body contains another field, or no valid thread id.
     """
     if table.keys() != {"threadId"} or not isinstance(table["threadId"], str):
-        raise RequestRefusedError('the body must be {"threadId": "…"}, the conversation whose run is stopped')
+        raise RequestRefusedError('the body must be {"threadId": "…"}, with the ID of the thread whose run to stop')
     return _check_id(table["threadId"], "threadId")
 
 
@@ -95,7 +95,7 @@ def _parse(table: dict[str, Any]) -> RunAgentInput:
         path = ".".join(str(part) for part in problem["loc"])
         raise RequestRefusedError(f"{path or 'the body'}: {problem['msg']}") from None
     for path in _unknown_fields(body, ""):
-        raise _unsupported(path, "AG-UI has no such field")
+        raise _unsupported(path, "AG-UI does not define this field")
     return body
 
 
@@ -114,7 +114,7 @@ def _unknown_fields(value: object, path: str) -> Iterable[str]:
         for name, info in type(value).model_fields.items():
             yield from _unknown_fields(getattr(value, name), f"{path}.{info.alias or name}")
             if isinstance(value, DataSource) and name == "value" and not _is_base64(value.value):
-                raise RequestRefusedError(f"{path.lstrip('.')}.value must be base64")
+                raise RequestRefusedError(f"{path.lstrip('.')}.value must be valid base64")
 
 
 def _is_base64(data: str) -> bool:
@@ -128,13 +128,13 @@ def _is_base64(data: str) -> bool:
 def _check_id(identity: str, param: str) -> str:
     """Refuse ids that stores cannot handle."""
     if not 0 < len(identity) <= _MAX_ID or not identity.isprintable():
-        raise RequestRefusedError(f"{param} must have 1 to {_MAX_ID} printable characters")
+        raise RequestRefusedError(f"{param} must consist of 1 to {_MAX_ID} printable characters")
     return identity
 
 
 def _read_tool(tool: Any, param: str) -> dict[str, Any]:
     if tool.parameters is not None and not isinstance(tool.parameters, dict):
-        raise RequestRefusedError(f"{param}.parameters must be a JSON Schema, an object")
+        raise RequestRefusedError(f"{param}.parameters must be a JSON Schema object")
     return {
         "name": tool.name,
         "description": tool.description,
@@ -156,12 +156,14 @@ def _read_resume(body: RunAgentInput) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for index, entry in enumerate(body.resume or ()):
         if entry.interrupt_id in answers:
-            raise RequestRefusedError(f"resume.{index}.interruptId: this interrupt is answered twice")
+            raise RequestRefusedError(f"resume.{index}.interruptId: an earlier entry already answers this interrupt")
         if entry.status == "cancelled" and entry.payload is not None:
-            raise RequestRefusedError(f"resume.{index}.payload: an interrupt that was abandoned has none")
+            raise RequestRefusedError(f"resume.{index}.payload: must be omitted for a cancelled interrupt")
         answers[entry.interrupt_id] = entry.payload
         if entry.status == "resolved" and entry.payload is None:
-            raise RequestRefusedError(f"resume.{index}.payload is missing: its form is the interrupt's responseSchema")
+            raise RequestRefusedError(
+                f"resume.{index}.payload is missing: send a value that matches the interrupt's responseSchema"
+            )
     return answers
 
 

@@ -72,7 +72,8 @@ class Runs:
         question = read_request(read_object(await request.body()))
         if question.resume:
             raise RequestRefusedError(
-                "resume: /connect accepts no answers to interrupts; send them to the agent's URL without /connect"
+                "resume: /connect does not accept responses to interrupts; send them to the agent's URL "
+                "without /connect"
             )
         owner = owner_of(request.scope)
         info = await self._latest(agent, question.thread, owner)
@@ -100,12 +101,14 @@ class Runs:
 
     async def _start(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following:
         if not any(message.role != "system" for message in question.messages):
-            raise RequestRefusedError("messages: the conversation is empty: send at least one message")
+            raise RequestRefusedError("messages must not be empty: send at least one message")
         latest = await self._latest(agent, question.thread, owner)
         if latest is not None and latest.phase == "waiting":
             if any(call.kind != "client_tool" for call in latest.waiting):
                 raise RequestRefusedError(
-                    "this thread waits for answers to its interrupts: send them in resume, or POST to …/stop first",
+                    "this thread is waiting for responses to its interrupts: send the responses in resume, or "
+                    "POST to …/stop "
+                    "before starting a new run",
                     status=409,
                     code="interrupted",
                 )
@@ -148,20 +151,23 @@ class Runs:
         info = await self._waiting_run(agent, question.thread, list(question.resume), owner)
         if info is None:
             raise RequestRefusedError(
-                "resume: no run in this thread is waiting for these interrupts; they may already have been answered",
+                "resume: no run in this thread is waiting for these interrupts; they may already have been resolved",
                 status=409,
                 code="not_waiting",
             )
         fold = await self._replay(info, owner)
         known = {message["id"] for message in fold.messages}
         if question.messages and question.messages[-1].role == "user" and question.message_ids[-1] not in known:
-            raise RequestRefusedError("messages: answer the interrupts first, and send new messages with the next run")
+            raise RequestRefusedError(
+                "messages: respond to the interrupts first, and send new messages in the next run"
+            )
         answers: dict[str, Any] = {}
         for index, (identity, payload) in enumerate(question.resume.items()):
             _, waiting = fold.find_waiting(identity) or ("", None)
             if waiting is None or not waiting.interrupt:
                 raise RequestRefusedError(
-                    f"resume.{index}.interruptId: the run does not wait for this interrupt: it was answered before",
+                    f"resume.{index}.interruptId: the run is not waiting for this interrupt, which was "
+                    "already resolved",
                     status=409,
                     code="not_waiting",
                 )
@@ -270,7 +276,7 @@ class Runs:
         if agent not in self._serving.agents:
             names = ", ".join(self._serving.agents)
             raise RequestRefusedError(
-                f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
+                f"no agent named {agent[:60]!r}; available: {names}", status=404, code="agent_not_found"
             )
         return agent
 
@@ -328,7 +334,7 @@ def _is_same(info: RunInfo, fold: EventFold, question: Question, news: Sequence[
 
 
 def _no_thread(thread: str) -> RequestRefusedError:
-    return RequestRefusedError(f"no thread {thread!r} with this agent", status=404, code="not_found")
+    return RequestRefusedError(f"no thread {thread!r} for this agent", status=404, code="not_found")
 
 
 def _sse(event: Wire) -> bytes:

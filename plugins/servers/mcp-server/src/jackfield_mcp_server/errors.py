@@ -44,6 +44,6 @@ def errors_of_protocol() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - logged if unexpected
         refusal = refusal_of(error)
         if refusal.code == "internal":
-            _log.exception("a request of MCP failed")
+            _log.exception("an MCP request failed")
         data = error_data(refusal, code=INVALID_PARAMS)
         raise MCPError(data.code, data.message, data.data) from None

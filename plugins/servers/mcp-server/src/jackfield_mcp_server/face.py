@@ -35,21 +35,22 @@ class McpServerConfig(Config):
 
     sessions: bool = Field(
         default=True,
-        description="Keep the sessions of clients that speak a version before 2026-07-28. They need one to answer "
-        "approvals and to cancel calls. Set it to false to serve such clients from several processes",
+        description="Keep sessions for clients with a protocol version before 2026-07-28. Such clients need a "
+        "session to "
+        "answer approvals and to cancel calls. Set to false to serve them from several processes",
     )
     tools: bool = Field(
         default=False,
-        description="Offer the tools of the agents one by one as well: as TOOL with one agent, else as AGENT__TOOL. "
-        "Approvals hold for them",
+        description="Also offer the agents' tools individually: as TOOL with a single agent, otherwise as AGENT__TOOL. "
+        "Approvals apply to them as well",
     )
     documents: bool = Field(
         default=False,
-        description="Offer the documents of the agents as resources. Clients can then read them whole, and not only "
-        "the passages that answers cite",
+        description="Offer the agents' documents as resources. Clients can then read whole documents, not only the "
+        "passages that answers cite",
     )
     idle_s: float = Field(
-        default=1800.0, gt=0, description="The time after which a session without requests ends, in seconds"
+        default=1800.0, gt=0, description="Time after which a session without requests ends, in seconds"
     )
 
 
@@ -101,9 +102,7 @@ def _protocol_server(serving: Serving, config: McpServerConfig) -> ProtocolServe
     resources, prompts = AgentResources(serving, has_documents=config.documents), AgentPrompts(serving)
     for name in tools.names:
         if not _NAME.fullmatch(name):
-            raise ConfigError(
-                f"{name!r} cannot be the name of a tool of MCP: use 1 to 128 letters, digits, '_', '-' or '.'"
-            )
+            raise ConfigError(f"{name!r} is not a valid MCP tool name: use 1 to 128 letters, digits, '_', '-' or '.'")
     return ProtocolServer(
         "jackfield",
         version=version("jackfield-mcp-server"),

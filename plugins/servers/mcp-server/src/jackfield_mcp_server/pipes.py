@@ -50,7 +50,9 @@ async def _read(
                 except RequestRefusedError as error:
                     await outgoing.send(_refuse(error.refusal))
                 except ValueError:  # the line is too long for the reader
-                    refusal = Refusal(status=413, code="too_large", message="the message is too long: send less")
+                    refusal = Refusal(
+                        status=413, code="too_large", message="the message is too long: send a shorter message"
+                    )
                     await outgoing.send(_refuse(refusal))
 
 
@@ -59,7 +61,7 @@ def _read_message(line: bytes) -> SessionMessage:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError:
-        raise RequestRefusedError("the line is not a message of JSON-RPC 2.0: check its fields") from None
+        raise RequestRefusedError("the line is not a valid JSON-RPC 2.0 message: check its fields") from None
 
 
 def _refuse(refusal: Refusal) -> SessionMessage:

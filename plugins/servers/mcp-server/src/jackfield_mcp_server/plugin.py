@@ -13,7 +13,7 @@ def servers() -> list[ServerSpec]:
             name="mcp",
             target="jackfield_mcp_server.face:McpServer",
             config="jackfield_mcp_server.face:McpServerConfig",
-            summary="Agents as tools of an MCP server, over streamable HTTP and standard input.",
+            summary="Serves agents as tools of an MCP server, over streamable HTTP and standard input.",
             stdio=True,
         )
     ]

@@ -61,7 +61,9 @@ class AgentPrompts:
             MCPError: There is no prompt with this name.
         """
         if params.name not in self._prompts:
-            raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:100]!r}: list the prompts")
+            raise MCPError(
+                INVALID_PARAMS, f"unknown prompt {params.name[:100]!r}: list the prompts to find valid names"
+            )
         description, text = self._prompts[params.name]
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=description, messages=[message])

@@ -76,14 +76,14 @@ def read_answers(responses: Mapping[str, InputResponse]) -> dict[str, PersonsAns
 def form_of(call: WaitingCall) -> ElicitRequestFormParams:
     """Return the form for answering a question."""
     if call.kind == "input":
-        return _form(_MESSAGE, {"type": "string", "title": "Message"}, "The agent waits for your message.")
+        return _form(_MESSAGE, {"type": "string", "title": "Message"}, "The agent is waiting for your message.")
     if form := _own_form_of(call):
         text = _arguments_of(call).get("message")
-        message = escape_line(text) if isinstance(text, str) else f"{call.call.name} asks for these values."
+        message = escape_line(text) if isinstance(text, str) else f"{call.call.name} requests these values."
         return ElicitRequestFormParams(message=message, requested_schema=form)
     field = {"type": "boolean", "title": "Allow", "description": "Allow this call"}
     agent = f"{escape_line(call.agent)} wants to call" if call.agent else "Allow the call"
-    doubt = " It may have been made already." if call.in_doubt else ""
+    doubt = " The call may already have been made." if call.in_doubt else ""
     return _form(_ALLOW, field, f"{agent} {_describe(call.call)}?{doubt}")
 
 
@@ -123,8 +123,8 @@ def _answer_in(kind: str, result: ElicitResult) -> PersonsAnswer | None:
 
 def _note_on(call: WaitingCall) -> str:
     if call.kind == "input":
-        return "The agent waits for a person's message, and this client cannot ask for one."
-    return f"The call {_describe(call.call)} needs an approval, and was refused: this client cannot ask for one."
+        return "The agent is waiting for a message from the user, but this client cannot ask for user input."
+    return f"The call {_describe(call.call)} requires approval and was denied: this client cannot ask for approval."
 
 
 def _describe(call: FunctionCall) -> str:

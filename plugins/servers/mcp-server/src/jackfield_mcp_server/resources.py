@@ -51,13 +51,13 @@ _MAX_URI_CHARS = 2000
 _SOURCE_TEMPLATE = ResourceTemplate(
     name="source",
     uri_template="jackfield://runs/{conversation}/sources/{number}",
-    description="A passage that an answer cites, by the `conversation` of its result; the first has the number 1.",
+    description="A passage that an answer cites: the `conversation` of the result, and a number starting at 1.",
     mime_type=_TEXT,
 )
 _DOCUMENT_TEMPLATE = ResourceTemplate(
     name="document",
     uri_template="jackfield://agents/{agent}/documents/{name}",
-    description="A document that an agent answers from.",
+    description="A document that an agent uses for its answers.",
 )
 
 
@@ -136,7 +136,7 @@ class AgentResources:
         """
         cursor = (params and params.cursor) or "0"
         if not cursor.isdecimal() or len(cursor) > 9:
-            raise MCPError(INVALID_PARAMS, "the cursor is not from an earlier page: begin without one")
+            raise MCPError(INVALID_PARAMS, "the cursor does not come from an earlier page: start without a cursor")
         with errors_of_protocol():
             resources = [
                 Resource(uri=one.uri, name=basename_of(one.path.name), mime_type=one.media_type, size=one.size)
@@ -170,7 +170,7 @@ class AgentResources:
                     for document in await self._documents(unquote(agent)):
                         if document.uri == uri:
                             return ReadResourceResult(contents=[await in_worker(_read_document, document)])
-        raise MCPError(INVALID_PARAMS, "there is no such resource: list the resources", {"uri": uri[:200]})
+        raise MCPError(INVALID_PARAMS, "no such resource: list the resources to find valid URIs", {"uri": uri[:200]})
 
     async def _read_source(self, run_id: str, number: str, owner: str) -> str | None:
         if not number.isdecimal() or len(number) > 9:

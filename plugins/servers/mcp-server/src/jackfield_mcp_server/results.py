@@ -30,7 +30,10 @@ OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "text": {"type": "string", "description": "The answer."},
-        "conversation": {"type": "string", "description": "The id with which a later call continues it."},
+        "conversation": {
+            "type": "string",
+            "description": "The ID with which a later call can continue the conversation.",
+        },
     },
     "required": ["text", "conversation"],
 }
@@ -40,9 +43,9 @@ _NAMES = ("message", "conversation")
 def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
     """Validate a call's arguments; return the problem, written for the calling model, or [] if they are valid."""
     if unknown := arguments.keys() - set(_NAMES):
-        return [_text(f"there is no argument {min(unknown)!r}: send a `message`, and perhaps a `conversation`")]
+        return [_text(f"unknown argument {min(unknown)!r}: send `message`, and optionally `conversation`")]
     if not isinstance(arguments.get("message"), str) or not arguments["message"].strip():
-        return [_text("the argument `message` must be a string that is not empty")]
+        return [_text("the argument `message` must be a non-empty string")]
     if not isinstance(arguments.get("conversation", ""), str):
         return [_text("the argument `conversation` must be a string")]
     return []

@@ -45,7 +45,7 @@ _INPUT_SCHEMA = {
         "message": {"type": "string", "description": "The question or task, with everything needed to understand it."},
         "conversation": {
             "type": "string",
-            "description": "The `conversation` of an earlier answer, to continue it. A new one without it.",
+            "description": "The `conversation` of an earlier answer, to continue it. Omit to start a new conversation.",
         },
     },
     "required": ["message"],
@@ -104,7 +104,7 @@ def direct_tools(serving: Serving) -> dict[str, DirectTool]:
         for tool in serving.tools(agent)
     }
     if clash := tools.keys() & serving.agents.keys():
-        raise ConfigError(f"an agent and a tool have the name {min(clash)!r}: give the agent another name")
+        raise ConfigError(f"an agent and a tool are both named {min(clash)!r}: rename the agent")
     return tools
 
 
@@ -157,7 +157,7 @@ class AgentTools:
         """
         direct = self._direct.get(params.name)
         if direct is None and params.name not in self._serving.agents:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}: list the tools")
+            raise MCPError(INVALID_PARAMS, f"unknown tool {params.name!r}: list the tools to find valid names")
         request = context.request
         owner = owner_of(request.scope) if isinstance(request, Request) else ""
         call = _Call(run_id="", owner=owner, progress=Progress(context.session, params.name), asker=Asker(context))

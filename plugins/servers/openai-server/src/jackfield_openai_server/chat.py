@@ -88,13 +88,14 @@ class ChatCompletions:
                     yield change
                     if fold.is_broken:
                         raise RequestRefusedError(
-                            "the model's answer broke off, and a second attempt differs: send the request again",
+                            "the model's response was interrupted, and the retry returned different text: send the "
+                            "request again",
                             status=502,
                             code="answer_broke_off",
                         )
                 if fold.is_over:
                     return
-        raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+        raise RequestRefusedError("the run ended without a response", status=500, code="server_error")
 
     async def _answer(self, question: ChatQuestion, following: _Following) -> Response:
         message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
@@ -224,7 +225,7 @@ class _ChunkWriter:
 def _tool_call(item: CallItem, run_id: str) -> dict[str, Any]:
     if not item.is_of_client:
         raise RequestRefusedError(
-            f"the agent wants to call {item.call.name!r}, which needs an approval: use the Responses API",
+            f"the agent wants to call {item.call.name!r}, which requires approval: use the Responses API",
             status=409,
             code="approval_needed",
         )

@@ -200,9 +200,9 @@ def read_chat_request(table: dict[str, Any]) -> ChatQuestion:
         _refuse_unsupported(body)
     options = body.stream_options
     if options is not None and options.include_obfuscation:
-        refuse_parameter("stream_options.include_obfuscation", "it is not supported")
+        refuse_parameter("stream_options.include_obfuscation", "not supported")
     if options is not None and not body.stream:
-        refuse_parameter("stream_options", "it needs stream: true", code="invalid_value")
+        refuse_parameter("stream_options", "requires stream: true", code="invalid_value")
     tools = [read_tool(tool.get("function"), f"tools.{index}", tool.get("type")) for index, tool in _numbered(body)]
     schema, response_format = _read_response_format(body.response_format)
     config: dict[str, Any] = {
@@ -235,10 +235,10 @@ def _refuse_unsupported(body: _ChatBody) -> None:
     for name, values in _NEUTRAL.items():
         value = getattr(body, name)
         if value is not None and value not in values:
-            refuse_parameter(name, f"{value!r} is not supported")
+            refuse_parameter(name, f"value {value!r} is not supported")
     for name in _UNSUPPORTED:
         if getattr(body, name) is not None:
-            refuse_parameter(name, "it is not supported")
+            refuse_parameter(name, "not supported")
 
 
 def _numbered(body: _ChatBody) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -299,7 +299,7 @@ def _read_messages(messages: Sequence[Any]) -> Iterator[Message]:
                 name = tool_names.get(message.tool_call_id)
                 if name is None:
                     raise ParameterError(
-                        f"messages.{index}: no earlier message has a tool call {message.tool_call_id[:60]!r}.",
+                        f"messages.{index}: no earlier message contains tool call {message.tool_call_id[:60]!r}.",
                         param=f"messages.{index}.tool_call_id",
                     )
                 extra = {"function_id": message.tool_call_id}

@@ -41,7 +41,7 @@ class Compaction:
                 raise ParameterError(f"Unknown parameter: {name[:60]!r}.", param=name[:60], code="unknown_parameter")
         question = read_response_request({name: value for name, value in table.items() if value is not None})
         if not question.messages and not question.previous:
-            raise ParameterError("There is nothing to compact: send input or previous_response_id.", param="input")
+            raise ParameterError("Nothing to compact: send input or previous_response_id.", param="input")
         answer = await self._responses.complete(
             replace(
                 question,
@@ -53,8 +53,8 @@ class Compaction:
         )
         texts = [part["text"] for item in answer["output"] if item["type"] == "message" for part in item["content"]]
         if answer["status"] != "completed" or not texts:
-            reason = (answer["error"] or {}).get("message", "the model wrote no summary")
-            raise RequestRefusedError(f"the conversation was not compacted: {reason}", status=500, code="server_error")
+            reason = (answer["error"] or {}).get("message", "the model returned no summary")
+            raise RequestRefusedError(f"cannot compact the conversation: {reason}", status=500, code="server_error")
         identity = uuid.uuid4().hex
         item: dict[str, Any] = {
             "type": "compaction",

@@ -41,9 +41,9 @@ class Conversations:
         table = read_object(body) if body.strip() else {}
         for name, value in table.items():
             if name not in ("items", "metadata"):
-                refuse_parameter(name, "it is unknown", code="unknown_parameter")
+                refuse_parameter(name, "unknown parameter", code="unknown_parameter")
             if value:
-                refuse_parameter(name, "it is not supported: send it with the first response")
+                refuse_parameter(name, f"not supported here: send {name} with the first response")
         moment, random = f"{int(time.time()):08x}", secrets.token_hex(8)
         identity = f"conv_{moment}{random}{_check_of(moment + random, owner_of(request.scope))}"
         return JSONResponse(_conversation(identity))
@@ -65,7 +65,7 @@ class Conversations:
                 await self._serving.delete(run.run_id, owner=owner)
             except RunBusyError:
                 raise RequestRefusedError(
-                    "a response of the conversation is still being made: try again later",
+                    "a response in this conversation is still in progress: try again later",
                     status=409,
                     code="conversation_locked",
                 ) from None
@@ -83,7 +83,7 @@ class Conversations:
         for item in await self._items(identity, owner_of(request.scope)):
             if item["id"] == name:
                 return Response(write_json(item), media_type="application/json")
-        raise RequestRefusedError("the conversation has no such item", status=404, code="not_found")
+        raise RequestRefusedError("no such item in this conversation", status=404, code="not_found")
 
     async def last_run(self, identity: str, owner: str) -> RunInfo | None:
         """Return a conversation's latest run, or None if it has no runs.

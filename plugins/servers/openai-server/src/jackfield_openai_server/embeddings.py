@@ -45,11 +45,11 @@ class Embeddings:
         embedder = self._embedders.get(body.model)
         if embedder is None:
             raise RequestRefusedError(
-                f"the model {body.model[:100]!r} makes no embeddings", status=404, code="model_not_found"
+                f"no embedding model named {body.model[:100]!r}", status=404, code="model_not_found"
             )
         texts = [body.input] if isinstance(body.input, str) else body.input
         if not texts or len(texts) > _MOST_TEXTS or not all(texts):
-            raise ParameterError(f"input must be 1 to {_MOST_TEXTS} texts, none of them empty.", param="input")
+            raise ParameterError(f"input must contain 1 to {_MOST_TEXTS} non-empty texts.", param="input")
         embedded = await while_connected(request.receive, embedder.embed(texts))
         encode = _as_base64 if body.encoding_format == "base64" else list
         data = [

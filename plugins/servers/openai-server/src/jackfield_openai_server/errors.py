@@ -61,10 +61,10 @@ def parse_body(kind: type[Body], table: dict[str, Any]) -> Body:
             ) from None
         forms = [_FORMS.get(one["type"]) for one in problems if ".".join(_path(one["loc"], table, "")) == param]
         if all(forms):
-            reason = f"it must be {' or '.join(dict.fromkeys(map(str, forms)))}"
+            reason = f"must be {' or '.join(dict.fromkeys(map(str, forms)))}"
         else:
-            reason = problem["msg"].removeprefix("Value error, ").replace("Input should", "it must")
-            reason = reason.replace("List should", "it must").partition(" after validation")[0]
+            reason = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
+            reason = reason.replace("List should", "must").partition(" after validation")[0]
         raise ParameterError(f"Invalid value for {param!r}: {reason}.", param=param) from None
 
 

@@ -33,8 +33,8 @@ class OpenAIServerConfig(Config):
 
     embedders: tuple[str | dict[str, Any], ...] = Field(
         default=(),
-        description="Embedders that clients may use as models: each a name, or a dict with `name` and settings. The "
-        "model has the name in `model`, or else that of the embedder",
+        description="Embedders that clients may use as models, each a name or a dict with `name` and settings. The "
+        "model name is `model` if set, otherwise the name of the embedder",
     )
 
 
@@ -98,7 +98,7 @@ def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, 
     settings = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = settings.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError("an entry of embedders needs a `name`, the name of an installed embedder")
+        raise ConfigError("each entry in embedders needs a `name`, the name of an installed embedder")
     model = settings.get("model")
     return model if isinstance(model, str) else name, make_embedder(name, settings, host=host)
 

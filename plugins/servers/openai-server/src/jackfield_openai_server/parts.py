@@ -50,7 +50,7 @@ def file_item(
         ParameterError: The file is given neither as a web URL nor inline.
     """
     if file_id is not None:
-        refuse_parameter(f"{param}.file_id", "files cannot be uploaded here: send file_data")
+        refuse_parameter(f"{param}.file_id", "file uploads are not supported: send file_data")
     if url is not None:
         return ContentItem(file=_check_url(url, f"{param}.file_url"))
     if not data:

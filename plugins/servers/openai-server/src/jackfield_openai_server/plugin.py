@@ -13,7 +13,8 @@ def servers() -> list[ServerSpec]:
             name="openai",
             target="jackfield_openai_server.face:OpenAIServer",
             config="jackfield_openai_server.face:OpenAIServerConfig",
-            summary="Agents as models of OpenAI's APIs: Chat Completions, Responses, Conversations, Embeddings.",
+            summary="Serves agents as models through OpenAI's APIs: Chat Completions, Responses, Conversations, "
+            "Embeddings.",
             required_by={"embedders": "embedder"},
         )
     ]

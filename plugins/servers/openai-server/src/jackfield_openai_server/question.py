@@ -42,7 +42,7 @@ def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
         ParameterError: The tool is not a valid function.
     """
     if kind != "function":
-        refuse_parameter(f"{param}.type", "only tools of type 'function' are supported; the agent has tools of its own")
+        refuse_parameter(f"{param}.type", "only tools of type 'function' are supported; the agent has its own tools")
     if not isinstance(function, dict):
         raise ParameterError(f"Missing required parameter: '{param}.function'.", param=f"{param}.function")
     if unknown := function.keys() - _TOOL_KEYS:
@@ -51,7 +51,7 @@ def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
     name, parameters = function.get("name"), function.get("parameters")
     if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
         raise ParameterError(
-            f"{param}.name must be 1 to 64 letters, digits, underscores or hyphens.", param=f"{param}.name"
+            f"{param}.name must consist of 1 to 64 letters, digits, underscores or hyphens.", param=f"{param}.name"
         )
     if parameters is not None and not isinstance(parameters, dict):
         raise ParameterError(f"{param}.parameters must be a JSON Schema.", param=f"{param}.parameters")
@@ -84,7 +84,7 @@ def read_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> str 
                 return name
             raise ParameterError(f"tool_choice names {name[:60]!r}, which is not among the tools.", param="tool_choice")
         case "required":
-            refuse_parameter("tool_choice", "'required' needs tools of the client")
+            refuse_parameter("tool_choice", "'required' needs at least one tool in tools")
         case {"type": "allowed_tools"}:
             refuse_parameter("tool_choice", "'allowed_tools' is not supported")
     raise ParameterError("Invalid value for 'tool_choice'.", param="tool_choice")

@@ -229,13 +229,13 @@ def read_response_request(table: dict[str, Any]) -> ResponseQuestion:
     """
     body = parse_body(_ResponseBody, _with_types(table))
     if body.previous_response_id and body.conversation:
-        refuse_parameter("conversation", "it cannot be combined with previous_response_id", code="invalid_value")
+        refuse_parameter("conversation", "cannot be combined with previous_response_id", code="invalid_value")
     if body.background and body.store is False:
-        refuse_parameter("background", "it needs store: true", code="invalid_value")
+        refuse_parameter("background", "requires store: true", code="invalid_value")
     tools = [read_tool(tool, f"tools.{index}", tool.get("type")) for index, tool in enumerate(body.tools or ())]
     form = body.text.format if body.text else None
     if form is not None and form.type == "json_schema" and (form.schema_ is None or form.name is None):
-        raise ParameterError("text.format needs 'name' and 'schema'.", param="text.format")
+        raise ParameterError("text.format requires 'name' and 'schema'.", param="text.format")
     config: dict[str, Any] = {
         "temperature": body.temperature,
         "top_p": body.top_p,
@@ -339,7 +339,7 @@ def _open_summary(item: _CompactionItem, param: str) -> str:
             return base64.b64decode(item.encrypted_content.removeprefix(_SEAL), validate=True).decode()
     except ValueError:
         pass
-    raise ParameterError("The item was not made by this server.", param=f"{param}.encrypted_content")
+    raise ParameterError("The item was not created by this server.", param=f"{param}.encrypted_content")
 
 
 def _text_of(content: str | Sequence[BaseModel]) -> str:
@@ -348,7 +348,7 @@ def _text_of(content: str | Sequence[BaseModel]) -> str:
     texts = []
     for part in content:
         if not isinstance(part, _TextPart | _RefusalPart):
-            raise ParameterError("A part of this type is not supported in this item.", param="input")
+            raise ParameterError("This item does not support parts of this type.", param="input")
         texts.append(part.text if isinstance(part, _TextPart) else part.refusal)
     return "\n".join(texts)
 
@@ -364,7 +364,7 @@ def _read_parts(parts: Sequence[Any], param: str) -> Iterator[ContentItem]:
             case _ImagePart(image_url=str(url), file_id=None):
                 yield image_item(url, part.detail, f"{where}.image_url")
             case _ImagePart():
-                refuse_parameter(f"{where}.file_id", "images cannot be uploaded here: send image_url")
+                refuse_parameter(f"{where}.file_id", "image uploads are not supported: send image_url")
             case _FilePart():
                 yield file_item(where, data=part.file_data, name=part.filename, file_id=part.file_id, url=part.file_url)
             case _AudioPart():

@@ -134,7 +134,9 @@ class Responses:
         check_model(self._serving, question.agent)
         previous = await self._previous(question, owner)
         if previous is not None and previous.phase != "ended":
-            raise RequestRefusedError("the previous response has not ended", status=409, code="response_in_progress")
+            raise RequestRefusedError(
+                "the previous response is still in progress", status=409, code="response_in_progress"
+            )
         part = await self._part(await self._begin(question, owner), owner)
         try:
             return await while_connected(request.receive, self._final(part, owner))
@@ -152,7 +154,7 @@ class Responses:
         part = await self._part(request.path_params["response_id"], owner)
         if query.get("stream", "false").lower() != "true":
             if "starting_after" in query:
-                raise ParameterError("starting_after needs stream=true.", param="starting_after")
+                raise ParameterError("starting_after requires stream=true.", param="starting_after")
             return _json(await self._snapshot(part, owner))
         after = query.get("starting_after", "-1")
         if not re.fullmatch(r"-1|[0-9]{1,18}", after):
@@ -201,7 +203,7 @@ class Responses:
             return f"resp_{previous.run_id}_{previous.number}"
         if any(isinstance(answer, bool) for answer in question.answers.values()):
             raise RequestRefusedError(
-                "no response waits for this approval, or the input has more than answers",
+                "no response is waiting for this approval, or the input contains items other than answers",
                 status=409,
                 code="not_waiting",
             )
@@ -291,7 +293,7 @@ class Responses:
                 if fold.is_over:
                     return
                 yield numbered.number, None
-        raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+        raise RequestRefusedError("the run ended without a response", status=500, code="server_error")
 
     async def _end_time(self, part: _Part, change: AnswerEnded, owner: str) -> float | None:
         """Return the time at which the run ended, or None if it only paused, since the record has no pause times."""

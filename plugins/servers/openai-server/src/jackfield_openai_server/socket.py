@@ -68,8 +68,8 @@ class ResponseSocket:
 async def refuse_plain_request(_: Request) -> Response:
     """Refuse a plain HTTP request to the WebSocket's path, or any request if WebSocket support is missing."""
     raise RequestRefusedError(
-        "responses are not listed: GET /v1/responses opens a WebSocket. If this was one, the server lacks it: "
-        "pip install 'jackfield-openai-server[websocket]'",
+        "responses cannot be listed: GET /v1/responses opens a WebSocket. If this was a WebSocket request, add support "
+        "to the server: pip install 'jackfield-openai-server[websocket]'",
         status=404,
         code="unsupported_endpoint",
     )
@@ -85,8 +85,8 @@ def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
     text = message.get("text")
     table = read_object(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else message.get("bytes") or b"")
     if table.pop("type", None) != "response.create":
-        raise ParameterError("The type of an event must be 'response.create'.", param="type")
+        raise ParameterError("The event type must be 'response.create'.", param="type")
     for name in _HTTP_FIELDS:
         if name in table:
-            refuse_parameter(name, "leave it out over a WebSocket, where all events are sent")
+            refuse_parameter(name, "must be omitted over a WebSocket, where all events are sent")
     return table

@@ -11,28 +11,28 @@ from jackfield.servers import RequestRefusedError
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-UNSAVED = "chat completions are not stored: use /v1/responses, whose responses can be read and deleted"
-MODELS = "agents are configured at the server: they cannot be deleted here"
-_FILES = "files are not uploaded: send them in the request, as image_url or file_data"
-ITEMS = "items of a conversation come from its responses: send them as input of /v1/responses"
-_BATCHES = "there are no batches: send each request with background=true"
+UNSAVED = "chat completions are not stored: use /v1/responses to read or delete responses later"
+MODELS = "agents are configured on the server and cannot be deleted here"
+_FILES = "files cannot be uploaded: send them in the request, as image_url or file_data"
+ITEMS = "the items of a conversation come from responses: send them as input to /v1/responses"
+_BATCHES = "batches are not available: send each request with background=true"
 ROUTES: dict[str, dict[str, str]] = {
     "/v1/chat/completions/{completion_id}": {"GET": UNSAVED, "POST": UNSAVED, "DELETE": UNSAVED},
     "/v1/chat/completions/{completion_id}/messages": {"GET": UNSAVED},
     "/v1/responses/input_tokens": {
-        "POST": "tokens are counted by the agent's model: read usage of a response, which has input_tokens"
+        "POST": "tokens are counted by the agent's model: read usage.input_tokens of a response"
     },
     "/v1/files": {"GET": _FILES, "POST": _FILES},
     "/v1/files/{path:path}": {"GET": _FILES, "POST": _FILES, "DELETE": _FILES},
     "/v1/uploads": {"POST": _FILES},
     "/v1/uploads/{path:path}": {"POST": _FILES},
-    "/v1/completions": {"POST": "agents have conversations: use /v1/chat/completions or /v1/responses"},
-    "/v1/moderations": {"POST": "there is no moderation model: add a guardrail to the agent"},
-    "/v1/images/{path:path}": {"POST": "agents make images by their tools: ask one in /v1/responses"},
-    "/v1/audio/{path:path}": {"POST": "agents take audio as input_audio of /v1/chat/completions, and make none"},
+    "/v1/completions": {"POST": "agents answer conversations: use /v1/chat/completions or /v1/responses"},
+    "/v1/moderations": {"POST": "no moderation model is available: add a guardrail to the agent"},
+    "/v1/images/{path:path}": {"POST": "agents generate images with their tools: ask for an image in /v1/responses"},
+    "/v1/audio/{path:path}": {"POST": "agents accept audio as input_audio in /v1/chat/completions, but generate none"},
     "/v1/batches": {"GET": _BATCHES, "POST": _BATCHES},
 }
-UPDATE = "conversations have no metadata: send metadata with each response"
+UPDATE = "conversations store no metadata: send metadata with each response"
 
 
 def refuse(reason: str) -> Handler:

@@ -190,11 +190,11 @@ class Api:
         items = [ContentItem(text=question.text)] if question.text.strip() else []
         items += [ContentItem(**{file.kind: file.address}) for file in question.files]
         if not items:
-            raise RequestRefusedError("the question is empty: write a text, or attach a file")
+            raise RequestRefusedError("the question is empty: enter some text or attach a file")
         content = question.text if len(items) == 1 and items[0].text is not None else items
         info = self._serving.agents.get(question.agent)
         if info and (foreign := question.settings.keys() - info.adjustable.keys()):
-            raise RequestRefusedError(f"agent {question.agent!r} does not let people change {min(foreign)}")
+            raise RequestRefusedError(f"agent {question.agent!r} does not allow changes to {min(foreign)}")
         run_id = await self._serving.start(
             question.agent,
             [Message("user", content)],
@@ -214,7 +214,7 @@ class Api:
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         after = request.query_params.get("after", "0")
         if not after.isdecimal() or len(after) > 20:
-            raise RequestRefusedError("after must be the number of an event")
+            raise RequestRefusedError("after must be an event number")
         await self._serving.run(run_id, owner=owner)  # an unknown run is refused before the stream begins
         return self._follow(run_id, int(after), owner)
 
@@ -222,7 +222,7 @@ class Api:
         """Return all events of a run that has ended or is waiting, for inspection."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         if run.phase in ("queued", "running"):
-            raise RequestRefusedError("the run has not ended: look at its record later")
+            raise RequestRefusedError("the run has not finished yet: try again later")
         return _json({"events": await self._events(run.run_id, owner_of(request.scope))})
 
     async def run(self, request: Request) -> Response:
@@ -321,7 +321,8 @@ async def _read(request: Request, form: type[_Body]) -> _Body:
 
 def _reason_of(fault: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
+    text = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{place}: {text}" if place else text
 
 
 def _json(value: Wire, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

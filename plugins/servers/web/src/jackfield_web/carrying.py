@@ -37,7 +37,7 @@ class ExportedItem(_Part):
     @model_validator(mode="after")
     def _has_one_value(self) -> Self:
         if len(self.model_dump(exclude_none=True)) != 1:
-            raise ValueError("write one of text, image, audio, video and file")
+            raise ValueError("must contain exactly one of text, image, audio, video and file")
         return self
 
 
@@ -117,7 +117,7 @@ def export_conversation(title: str, runs: list[RunInfo]) -> ExportedConversation
         if run.phase == "ended" and question_messages(run.messages)
     ]
     if not exported:
-        raise RequestRefusedError("nothing has been answered yet: export the conversation later")
+        raise RequestRefusedError("there are no answers to export yet: try again later")
     return ExportedConversation(format=FORMAT, version=1, title=title, runs=exported)
 
 
@@ -181,7 +181,7 @@ def _split(run: ExportedRun) -> tuple[list[Message], list[Message]]:
     while count < len(messages) and messages[count].role == USER:
         count += 1
     if not count:
-        raise RequestRefusedError(f"run {run.id!r} of the file does not begin with a question")
+        raise RequestRefusedError(f"run {run.id!r} in the file does not start with a question")
     return messages[:count], messages[count:]
 
 
@@ -190,9 +190,9 @@ def _check_size(serving: Serving, file: ExportedConversation) -> None:
     sizes, total = dict[str, int](), 0
     for run in file.runs:
         if run.id in sizes:
-            raise RequestRefusedError(f"the file has run {run.id!r} twice")
+            raise RequestRefusedError(f"the file contains run {run.id!r} twice")
         sizes[run.id] = sizes.get(run.continues, 0) + len(run.model_dump_json())
         total += sizes[run.id]
     most = serving.limits.history_bytes
     if total > most:
-        raise RequestRefusedError(f"the conversation would take {total} bytes, more than {most}")
+        raise RequestRefusedError(f"the conversation would take {total} bytes; the limit is {most}")

@@ -48,7 +48,7 @@ async def read_citation(serving: Serving, run_id: str, number: int, place: int, 
                 break
     except TimeoutError:
         pass
-    raise RequestRefusedError("the run has no such citation: load the page again")
+    raise RequestRefusedError("the run has no such citation: reload the page")
 
 
 async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> dict[str, Any] | None:

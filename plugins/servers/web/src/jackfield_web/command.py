@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
   jackfield web                            # a demonstration: two documents, an offline model, no key
   jackfield web agent.yaml                 # your agent
-  jackfield web agent.yaml --store sqlite  # conversations survive the server
+  jackfield web agent.yaml --store sqlite  # conversations survive a restart
   jackfield web agent.yaml --host 0.0.0.0 --token-file tokens.txt
 """
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str], *, agents: Mapping[str, Agent] | None = None)
     command = FaceCommand(
         name="jackfield web",
         face="web",
-        description="Talk to agents on a web page. Without an agent, a demonstration is served.",
+        description="Talk to agents on a web page. Without an agent, a demonstration starts.",
         examples=_EXAMPLES,
         agents=_make_demo if agents is None else lambda: agents,
     )

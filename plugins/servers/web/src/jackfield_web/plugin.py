@@ -12,7 +12,8 @@ def servers() -> list[ServerSpec]:
         ServerSpec(
             name="web",
             target="jackfield_web.face:WebServer",
-            summary="A web page: talk to agents, see what they do, approve calls, find conversations again.",
+            summary="Serves a web page for talking to agents, following their work, approving calls and finding "
+            "conversations.",
         )
     ]
 

@@ -50,7 +50,7 @@ def make_demo() -> dict[str, Agent]:
         )
     except PluginNotFoundError as error:
         raise ConfigError(
-            "the demonstration is not installed: pip install 'jackfield-web[demo]', or name an agent: "
+            "the demonstration is not installed: run pip install 'jackfield-web[demo]', or specify an agent: "
             "jackfield web agent.yaml"
         ) from error
     return {"mill-guide": agent}
