@@ -239,7 +239,7 @@ def test_commands_run_in_a_terminal_that_the_call_shows(tmp_path: Path) -> None:
 def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     editor = Editor()
     ask(editor, tmp_path, "shell", command="sleep 60", timeout_s=1)
-    assert "[ended after 1 s" in editor.text()
+    assert "[terminated after 1 s" in editor.text()
     assert editor.terminals["terminal0"].returncode == -9
 
 
