@@ -559,7 +559,7 @@ def test_a_paused_run_goes_on_with_the_agent_that_has_the_conversation() -> None
 def test_an_agent_that_hands_off_to_itself_is_refused() -> None:
     with pytest.raises(ConfigError, match="'boss' cannot hand off to itself"):
         boss([], handoffs=[helper([], name="boss")])
-    with pytest.raises(ConfigError, match="needs a name and a description"):
+    with pytest.raises(ConfigError, match="must have a name and a description"):
         boss([], handoffs=[FnCallAgent(llm=ScriptedModel([]), name="x")])
     with pytest.raises(ConfigError, match="BasicAgent does not support handoffs"):
         BasicAgent(llm=ScriptedModel([]), handoffs=[helper([])])

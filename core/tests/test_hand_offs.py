@@ -20,10 +20,13 @@ from tests.support.agents import seeing
     ("entry", "said"),
     [
         (5, "handoffs must be agents, not int"),
-        (Handoff(FnCallAgent(llm=ScriptedModel([]), description="Is one.")), "agent 'FnCallAgent' needs a name and a "),
+        (
+            Handoff(FnCallAgent(llm=ScriptedModel([]), description="Is one.")),
+            "agent 'FnCallAgent' must have a name and a ",
+        ),
         (
             Handoff(FnCallAgent(llm=ScriptedModel([]), name="x")),
-            "agent 'x' needs a name and a description for handoffs",
+            "agent 'x' must have a name and a description to be a handoff target",
         ),
         (
             Handoff(seeing([], "other"), history="some"),  # type: ignore[arg-type]

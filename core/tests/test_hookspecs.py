@@ -95,7 +95,7 @@ def _module_of(node: ast.Import | ast.ImportFrom) -> str:
         (f"@marker\ndef tolls(): return {SPECS}", "unknown hook 'tolls': did you mean 'tools'"),
         ("@hook.tools\ndef tools(): return None", "must return a list of ToolSpec"),
         ("@hook.tools\ndef tools(): return [1]", "must return a list of ToolSpec"),
-        (f"@hook.tools\ndef tools(): return {SPECS} * 2", r"describes tool\.x 2 times"),
+        (f"@hook.tools\ndef tools(): return {SPECS} * 2", r"declares tool\.x 2 times"),
     ],
     ids=lambda value: re.sub(r"\W+", "-", value)[:60],
 )

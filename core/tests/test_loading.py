@@ -69,7 +69,7 @@ TEXTS = {
     ),
     "offers a name twice": (
         light("x", "x"),
-        "bad-one describes tool.x 2 times; report this to its authors",
+        "bad-one declares tool.x 2 times; report this to its authors",
     ),
     "has a hook that raises": (
         "from jackfield.plugins import hook\n@hook.tools\ndef tools(): raise KeyError('x')",

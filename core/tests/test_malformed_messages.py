@@ -281,10 +281,10 @@ def test_a_refused_assignment_says_which_field_cannot_be_set(name: str, value: A
 
 def test_arguments_that_are_no_json_have_a_cause_and_others_have_none() -> None:
     assert read_arguments("f", " ") == read_arguments("f", {}) == {}
-    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be a single JSON object: ") as caught:
+    with pytest.raises(ToolArgumentError, match="the arguments to 'f' must be a single JSON object: ") as caught:
         read_arguments("f", "hello")
     assert caught.value.__cause__ is not None
-    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be a JSON object, not list") as caught:
+    with pytest.raises(ToolArgumentError, match="the arguments to 'f' must be a JSON object, not list") as caught:
         read_arguments("f", "[1]")
     assert caught.value.__cause__ is None
 

@@ -259,8 +259,8 @@ def test_a_data_uri_is_a_file_with_a_name() -> None:
     [
         (
             AttachedFile("a.pdf", "", b"x"),
-            "a.pdf cannot be read: the file is not UTF-8 text, and the processor that reads such files is not "
-            "installed or not used. Install it: pip install jackfield-multimodal jackfield-pdf",
+            "a.pdf cannot be read: the file is not UTF-8 text, and no processor that reads such files is "
+            "installed and in use. To install one, run: pip install jackfield-multimodal jackfield-pdf",
         ),
         (AttachedFile("a.odd", "", b"x"), "a.odd cannot be read: the file is not UTF-8 text"),
         (AttachedFile("a.pdf", "https://h/a.pdf", None), "a.pdf cannot be read: the file is at a URL"),

@@ -216,7 +216,7 @@ def test_a_member_that_speaks_in_another_ones_turn_is_named() -> None:
             [run_id] = store.kept
             hub = desk_and_clerk(store, "in turns")
             hub.member.name = "scribe"  # type: ignore[attr-defined]
-            said = "interrupted at agent 'clerk', but 'scribe' would continue: resume the run with the same agents"
+            said = "interrupted at agent 'clerk', but would resume at 'scribe': resume the run with the agents it was"
             with pytest.raises(ConfigError, match=said):
                 hub.resume(run_id)
             return

@@ -145,8 +145,8 @@ async def refuse_file(file: AttachedFile) -> str:
         needed = known_distribution("parser", parser_of_extension(suffix) or "") or FIRST_PARSER
         cause = "is not UTF-8 text"
     raise UnsupportedInputError(
-        f"{file.name} cannot be read: the file {cause}, and the processor that reads such files is not installed or "
-        f"not used. Install it: pip install {READER_OF_FILES} {needed}"
+        f"{file.name} cannot be read: the file {cause}, and no processor that reads such files is installed and in "
+        f"use. To install one, run: pip install {READER_OF_FILES} {needed}"
     )
 
 

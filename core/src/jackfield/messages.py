@@ -182,9 +182,9 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
     try:
         value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
     except ValueError as error:
-        raise ToolArgumentError(f"the arguments of {name!r} must be a single JSON object: {error}") from error
+        raise ToolArgumentError(f"the arguments to {name!r} must be a single JSON object: {error}") from error
     if not isinstance(value, _MAPPINGS):
-        raise ToolArgumentError(f"the arguments of {name!r} must be a JSON object, not {type(value).__name__}")
+        raise ToolArgumentError(f"the arguments to {name!r} must be a JSON object, not {type(value).__name__}")
     return dict(value)
 
 

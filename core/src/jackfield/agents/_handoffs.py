@@ -34,7 +34,9 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
     if not hasattr(target, "astream"):
         raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
     if not (target.name and target.description):
-        raise ConfigError(f"agent {target.name or type(target).__name__!r} needs a name and a description for handoffs")
+        raise ConfigError(
+            f"agent {target.name or type(target).__name__!r} must have a name and a description to be a handoff target"
+        )
     if target.name == owner.name:
         raise ConfigError(f"agent {target.name!r} cannot hand off to itself or to an agent with the same name")
     if not callable(handoff.history) and handoff.history not in ("all", "question"):
@@ -215,8 +217,8 @@ def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
     label = agent.name or type(agent).__name__
     if name != label:
         raise ConfigError(
-            f"the run was interrupted at agent {name!r}, but {label!r} would continue: resume the run with the same "
-            "agents"
+            f"the run was interrupted at agent {name!r}, but would resume at {label!r}: resume the run with the "
+            "agents it was started with"
         )
     if has_begun and not agent.resumable:
         raise ConfigError(

@@ -76,7 +76,7 @@ class Loader:
             )
         if len(candidates) > 1:
             raise BrokenPluginError(
-                f"{row.distribution} describes {row.id} {len(candidates)} times; report this to its authors"
+                f"{row.distribution} declares {row.id} {len(candidates)} times; report this to its authors"
             )
         if fault := fault_of(candidates[0]):
             raise BrokenPluginError(f"{row.distribution} describes {row.id} incorrectly: {fault}")

@@ -124,7 +124,7 @@ def test_agents_may_stand_among_the_hand_offs_with_their_history() -> None:
     [
         ([], "a router needs at least one agent"),
         ([says("a"), says("a")], "two agents in a router are named 'a'"),
-        ([BasicAgent(name="a")], "needs a name and a description"),
+        ([BasicAgent(name="a")], "must have a name and a description"),
         ([BasicAgent()], "needs a name"),
     ],
 )

@@ -215,7 +215,7 @@ def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_fold
         (["--resume", "r.json", "-a", "a.png"], "remove the prompt and attachments"),
         (["--approve"], "--approve and --deny are for the calls of a saved run: also pass --resume FILE"),
         (["--deny"], "also pass --resume FILE"),
-        (["--again"], "--again resumes a saved run once more: also pass --resume FILE"),
+        (["--again"], "--again requires --resume FILE"),
         (["--resume", "r.json", "--approve", "--again"], ""),
         (["--resume", "r.json"], ""),
         (["Hi", "-a", "a.png"], ""),

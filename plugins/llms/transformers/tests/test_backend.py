@@ -209,7 +209,9 @@ def test_an_answer_ends_where_the_context_does(make: Make, qwen3: Path) -> None:
 
 def test_a_prompt_as_long_as_the_context_is_refused(make: Make, qwen3: Path) -> None:
     tokens = ask(make(qwen3), max_tokens=1).usage.prompt_tokens
-    with pytest.raises(ContextLengthError, match=f"the prompt has {tokens} tokens, but .* accepts {tokens} including"):
+    with pytest.raises(
+        ContextLengthError, match=f"the prompt is {tokens} tokens, but .* is {tokens} tokens, including"
+    ):
         ask(make(qwen3, context_tokens=tokens))
     assert ask(make(qwen3, context_tokens=tokens + 1)).usage.completion_tokens == 1
 
@@ -217,7 +219,7 @@ def test_a_prompt_as_long_as_the_context_is_refused(make: Make, qwen3: Path) -> 
 def test_a_prompt_that_leaves_no_room_is_refused_and_nothing_is_run(model: BaseChatModel) -> None:
     with (
         counted(loaded(model)) as runs,
-        pytest.raises(ContextLengthError, match="accepts 1024 including the answer: shorten"),
+        pytest.raises(ContextLengthError, match="is 1024 tokens, including the answer: shorten"),
     ):
         ask(model, [{"role": "user", "content": "cable " * 2000}], max_input_tokens=-1)
     assert runs() == 0

@@ -48,7 +48,7 @@ def test_what_is_no_expression_or_matches_nothing_is_refused(regex: str, fault: 
         ({"name": "a", "deny": "(a+)+"}, "possessive"),
         ({"name": "A b", "deny": "x"}, "name"),
         ({"name": "a", "deny": "x", "action": "replace"}, "`replacement` is required"),
-        ({"name": "a", "max_length": 5, "action": "redact"}, "cannot redact"),
+        ({"name": "a", "max_length": 5, "action": "redact"}, "does not support redaction"),
         ({"name": "a", "max_length": 5, "parts": ["reasoning"]}, "`parts`"),
         ({"name": "a", "hosts": [], "window": 5}, "`window`"),
         ({"name": "a", "hosts": ["https://good.example/x"]}, "not a valid host"),

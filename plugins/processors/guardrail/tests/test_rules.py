@@ -68,7 +68,7 @@ def test_a_host_is_a_name_with_or_without_a_port_and_subdomains(host: str) -> No
     ["", "a b", "https://a.example", "a.example/x", "u@a.example", "a.*.example", "*", "a:", "a:b", "a?b", "a#b"],
 )
 def test_what_is_no_host_is_refused(host: str) -> None:
-    with pytest.raises((ConfigError, ValueError), match=r"is not a valid host: use www\.example\.org"):
+    with pytest.raises((ConfigError, ValueError), match=r"is not a valid host, such as www\.example\.org"):
         RuleConfig(name="a", hosts=(host,))
 
 

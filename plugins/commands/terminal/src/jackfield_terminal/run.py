@@ -107,7 +107,7 @@ def _check_resume(options: argparse.Namespace) -> None:
     if (options.approve or options.deny) and not options.resume:
         raise ConfigError("--approve and --deny are for the calls of a saved run: also pass --resume FILE")
     if options.again and not options.resume:
-        raise ConfigError("--again resumes a saved run once more: also pass --resume FILE")
+        raise ConfigError("--again requires --resume FILE")
 
 
 def _read_question(options: argparse.Namespace, template: str) -> Message:

@@ -81,8 +81,8 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
 def _check_length(tokens: int, loaded: LoadedModel) -> None:
     if loaded.context_tokens is not None and tokens >= loaded.context_tokens:
         raise ContextLengthError(
-            f"{BACKEND}: the prompt has {tokens} tokens, but {loaded.name!r} accepts {loaded.context_tokens} "
-            f"including the answer: shorten the history, or set max_input_tokens",
+            f"{BACKEND}: the prompt is {tokens} tokens, but the context limit of {loaded.name!r} is "
+            f"{loaded.context_tokens} tokens, including the answer: shorten the history, or set max_input_tokens",
             backend=BACKEND,
         )
 

@@ -71,7 +71,9 @@ class RuleConfig(Config):
     def _check_hosts(cls, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for host in hosts or ():
             if not _HOST.match(host):
-                raise ValueError(f"{host!r} is not a valid host: use www.example.org, *.example.org or localhost:8000")
+                raise ValueError(
+                    f"{host!r} is not a valid host, such as www.example.org, *.example.org or localhost:8000"
+                )
         return hosts
 
     @field_validator("json_schema")
@@ -102,7 +104,7 @@ class RuleConfig(Config):
 
     def _check_action(self, check: str) -> None:
         if self.action == "redact" and check not in _BY_PARTS:
-            raise ValueError(f"the rule {self.name!r} cannot redact: only deny and hosts support redaction")
+            raise ValueError(f"the rule {self.name!r} does not support redaction: only 'deny' and 'hosts' rules do")
         if self.action == "replace" and self.replacement is None:
             raise ValueError(f"the rule {self.name!r} replaces answers, so `replacement` is required")
 
