@@ -322,7 +322,7 @@ def test_the_first_line_of_the_first_reason_and_the_number_of_others_are_printed
     know("never")
     printed = run(capsys, "--repeat", "3", code=1)  # the first request has changed, and two were never recorded
     (row,) = (line for line in printed.splitlines() if line.startswith("agent  tides"))
-    assert "cases.cassettes/agent/tides/1.json has no answer to this request" in row
+    assert "cases.cassettes/agent/tides/1.json contains no response to this request" in row
     assert row.endswith(" (and 2 more)")
     assert "never a day" not in printed  # a later line of the reason
 

@@ -183,7 +183,7 @@ def test_a_missing_cassette_and_a_changed_request_say_what_to_do(tmp_path: Path)
     as_recorded = cassette.stat().st_ino
     changed = suite(tmp_path, "a", agent={"system_message": "Be brief."})
     (attempt,) = run(changed, "replay")
-    assert "has no answer to this request" in attempt.error
+    assert "contains no response to this request" in attempt.error
     assert "Be brief." in attempt.error
     assert cassette.stat().st_ino == as_recorded  # even a folder that cannot be written can be played back
 

@@ -62,5 +62,5 @@ def test_a_floor_has_the_names_of_its_minor_version() -> None:
     assert index_for(Version("0.2"), known) is first
     assert index_for(Version("0.3.1"), known) is second
     assert index_for(Version("0.4"), known) is None
-    with pytest.raises(LookupError, match=r"the first is 0\.1"):
+    with pytest.raises(LookupError, match=r"the first version is 0\.1"):
         index_for(Version("0.0.9"), known)

@@ -78,7 +78,7 @@ def test_a_newer_test_is_a_plain_function() -> None:
     async def test_async(self: Suite) -> None:
         """Nothing."""
 
-    with pytest.raises(TypeError, match="must be a plain function"):
+    with pytest.raises(TypeError, match="must be a regular function"):
         since("0.2")(test_async)  # type: ignore[type-var]
 
 

@@ -206,7 +206,7 @@ def test_an_answer_that_was_left_early_can_be_left_again_but_not_read_on(path: P
         asyncio.run(first(tape.wrap(Recorded(text("one")))))
     with Cassette(path) as tape:
         assert asyncio.run(first(tape.wrap(Recorded(nobody)))) == TextDelta("one")
-    with pytest.raises(CassetteError, match="left before its end"), Cassette(path) as tape:
+    with pytest.raises(CassetteError, match="the caller stopped reading early"), Cassette(path) as tape:
         ask(tape.wrap(Recorded(nobody)))
 
 
@@ -302,7 +302,10 @@ def test_equal_requests_are_answered_in_turn_and_one_too_many_is_an_error(path: 
         ask(model)
         ask(model)
     heard: list[str] = []
-    with pytest.raises(CassetteError, match="the same request once more; the tape has 2"), Cassette(path) as tape:
+    with (
+        pytest.raises(CassetteError, match="the same request more often than recorded; recorded responses: 2"),
+        Cassette(path) as tape,
+    ):
         heard += (fold(ask(model)).get_content() for model in [tape.wrap(Recorded(nobody))] * 3)
     assert heard == ["one", "two"]
 
@@ -330,7 +333,7 @@ def test_what_changes_no_answer_does_not_count(path: Path, more: dict[str, Any])
 )
 def test_what_changes_an_answer_counts(path: Path, more: dict[str, Any]) -> None:
     record(path, text("yes"))
-    with pytest.raises(CassetteError, match="no answer to this request"), Cassette(path) as tape:
+    with pytest.raises(CassetteError, match="contains no response to this request"), Cassette(path) as tape:
         ask(tape.wrap(Recorded(nobody)), **more)
 
 
@@ -397,7 +400,11 @@ def test_a_request_that_is_not_on_the_tape_is_told_with_the_nearest_and_the_diff
 
 def test_a_miss_that_somebody_swallows_is_told_at_the_end(path: Path) -> None:
     record(path, text("yes"))
-    with pytest.raises(CassetteError, match="no answer"), Cassette(path) as tape, contextlib.suppress(CassetteError):
+    with (
+        pytest.raises(CassetteError, match="contains no response"),
+        Cassette(path) as tape,
+        contextlib.suppress(CassetteError),
+    ):
         ask(tape.wrap(Recorded(nobody)), Message("user", "something else"))
 
 
@@ -463,7 +470,10 @@ def test_only_an_error_of_a_model_comes_from_a_tape(name: str | None) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda whole: whole[: len(whole) // 2], r"tape\.json, line \d+: the cassette is cut off or edited wrongly"),
+        (
+            lambda whole: whole[: len(whole) // 2],
+            r"tape\.json, line \d+: the cassette is truncated or was edited incorrectly",
+        ),
         (
             lambda whole: whole.replace('"text": "yes"', '"txet": "yes"'),
             r"call 1, event 1: TextDelta has no field 'txet'",
@@ -476,10 +486,13 @@ def test_only_an_error_of_a_model_comes_from_a_tape(name: str | None) -> None:
             lambda whole: whole.replace('"ModelFinished", "reason"', '"TextDelta", "text"'),
             r"call 1: incomplete response",
         ),
-        (lambda whole: whole.replace('"cassette": 2', '"cassette": 1'), "version 2 is needed, not 1: record it again"),
-        (lambda whole: whole.replace('"request"', '"requst"'), "call 1: it has 'model', 'request' and 'events'"),
-        (lambda whole: whole.replace('"images"', '"pictures"'), "facts of the model 'recorded:m' must be among"),
-        (lambda _: "[]", "version 2 is needed, not list"),
+        (
+            lambda whole: whole.replace('"cassette": 2', '"cassette": 1'),
+            "expected cassette version 2, found 1; re-record the cassette",
+        ),
+        (lambda whole: whole.replace('"request"', '"requst"'), "call 1: must contain 'model', 'request' and 'events'"),
+        (lambda whole: whole.replace('"images"', '"pictures"'), "the facts of model 'recorded:m' may only contain "),
+        (lambda _: "[]", "expected cassette version 2, found list"),
     ],
 )
 def test_a_damaged_cassette_is_told_with_file_and_place(path: Path, damage: Callable[[str], str], message: str) -> None:
@@ -490,7 +503,7 @@ def test_a_damaged_cassette_is_told_with_file_and_place(path: Path, damage: Call
 
 
 def test_a_cassette_that_is_not_there_says_how_to_record_it(path: Path) -> None:
-    with pytest.raises(CassetteError, match="record it, with mode='record'"), Cassette(path):
+    with pytest.raises(CassetteError, match="record it with mode='record'"), Cassette(path):
         pass
 
 

@@ -204,7 +204,7 @@ def test_a_request_of_another_protocol_is_left_as_it_is(server: FakeDashScope, c
 def test_when_the_script_is_over_it_says_so_in_its_own_words(server: FakeDashScope, ask: Callable[..., Any]) -> None:
     answer = ask()
     assert answer.status == 500
-    assert "script is over" in outputs(answer)[0]["message"]
+    assert "no scripted reply is left" in outputs(answer)[0]["message"]
 
 
 # --- embeddings and rankings ---

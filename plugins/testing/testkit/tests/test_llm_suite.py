@@ -369,7 +369,10 @@ def test_a_test_of_the_contract_cannot_be_overridden() -> None:
 
 @pytest.mark.parametrize(
     ("expected", "message"),
-    [({"test_no_such_thing": "because"}, "not one of its tests"), ({"test_nothing_is_printed": " "}, "needs a reason")],
+    [
+        ({"test_no_such_thing": "because"}, "not a test of this class"),
+        ({"test_nothing_is_printed": " "}, "needs a reason"),
+    ],
 )
 def test_an_expected_failure_needs_a_test_and_a_reason(expected: dict[str, str], message: str) -> None:
     with pytest.raises(TypeError, match=message):

@@ -79,7 +79,7 @@ def test_no_way_leads_out(way: str) -> None:
         WAYS[way]()
     assert watch.refused[0] is caught.value
     told = str(caught.value)
-    assert told.startswith("test_x reaches for ")
+    assert told.startswith("test_x tries to access ")
     assert any(host in told for host in (ADDRESS, ADDRESS_6, NAME))
     assert "@pytest.mark.live" in told
     assert "JACKFIELD_TESTKIT_LIVE=1" in told

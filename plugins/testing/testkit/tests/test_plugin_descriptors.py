@@ -10,8 +10,8 @@ from jackfield.plugins import ParserSpec, ToolsetSpec, ToolSpec
 from jackfield_testkit.suites.plugin_descriptors import MAX_BYTES, faults_of
 
 OK: dict[str, Any] = {"name": "acme", "target": "m:T", "description": "Does it."}
-NO_NAME = "is not a valid name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
-NO_DESCRIPTION = "nothing tells a model what the tool does, or a description is empty"
+NO_NAME = "is not a valid name: use 1 to 64 of a-z, 0-9, _ and -, and do not start with - or _"
+NO_DESCRIPTION = "the tool has no description, or an empty one"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_descriptor_that_says_what_is_known_has_no_faults(settings: dict[str, 
 
 def test_a_set_that_names_its_tools_needs_no_target_and_bytes_are_values() -> None:
     assert faults_of(ToolsetSpec(name="all", tools=("tool.a",))) == []
-    assert faults_of(ToolsetSpec(name="none")) == ["its target '' is not module:name"]
+    assert faults_of(ToolsetSpec(name="none")) == ["target must be in the form module:name, got ''"]
     assert faults_of(ParserSpec(name="p", target="m:P", magic=(b"\xff\x00a\\x", "é".encode()))) == []
 
 
@@ -44,39 +44,45 @@ def test_a_set_that_names_its_tools_needs_no_target_and_bytes_are_values() -> No
         ({"name": "Acme"}, [f"'Acme' {NO_NAME}"]),
         ({"name": "a" * 65}, [f"'{'a' * 65}' {NO_NAME}"]),
         ({"name": "-a"}, [f"'-a' {NO_NAME}"]),
-        ({"secrets": ("A", "sk-1", "b")}, [f"{name!r} is not a valid environment variable" for name in ("sk-1", "b")]),
+        (
+            {"secrets": ("A", "sk-1", "b")},
+            [f"{name!r} is not a valid environment variable name" for name in ("sk-1", "b")],
+        ),
         (
             {"effects": frozenset({"files", "telepathy"})},
             ["'telepathy' is not a valid effect: use files, network, processes"],
         ),
-        ({"efects": 1}, ["it says 'efects', which no core knows; is 'effects' meant?"]),
-        ({"target": "m.T"}, ["its target 'm.T' is not module:name"]),
-        ({"target": ""}, ["its target '' is not module:name"]),
-        ({"config": "1:C"}, ["its config '1:C' is not module:name"]),
-        ({"check": "m:c d"}, ["its check 'm:c d' is not module:name"]),
-        ({"requires": ("tool.a", "tool")}, ["it requires 'tool', which is not kind.name"]),
-        ({"requires": ("gadget.a",)}, ["it requires 'gadget.a', which is not kind.name"]),
-        ({"requires": ("tool.B",)}, ["it requires 'tool.B', which is not kind.name"]),
-        ({"required_by": {"files": "gadget"}}, ["it requires 'gadget.any', which is not kind.name"]),
-        ({"required_by": {"a": ["gadget.x"]}}, ["it requires 'gadget.x', which is not kind.name"]),
-        ({"required_by": {"a": {"": ["tool.a", "gadget.x"]}}}, ["it requires 'gadget.x', which is not kind.name"]),
-        ({"summary": "a\nb"}, ["its summary is more than one line"]),
-        ({"summary": "a\x1bb"}, ["its summary has control characters: 'a\\x1bb'"]),
-        ({"description": {"en": "a\x85"}}, ["its description has control characters: 'a\\x85'"]),
+        ({"efects": 1}, ["unknown field 'efects'; did you mean 'effects'?"]),
+        ({"target": "m.T"}, ["target must be in the form module:name, got 'm.T'"]),
+        ({"target": ""}, ["target must be in the form module:name, got ''"]),
+        ({"config": "1:C"}, ["config must be in the form module:name, got '1:C'"]),
+        ({"check": "m:c d"}, ["check must be in the form module:name, got 'm:c d'"]),
+        ({"requires": ("tool.a", "tool")}, ["required components must be in the form kind.name, got 'tool'"]),
+        ({"requires": ("gadget.a",)}, ["required components must be in the form kind.name, got 'gadget.a'"]),
+        ({"requires": ("tool.B",)}, ["required components must be in the form kind.name, got 'tool.B'"]),
+        ({"required_by": {"files": "gadget"}}, ["required components must be in the form kind.name, got 'gadget.any'"]),
+        ({"required_by": {"a": ["gadget.x"]}}, ["required components must be in the form kind.name, got 'gadget.x'"]),
+        (
+            {"required_by": {"a": {"": ["tool.a", "gadget.x"]}}},
+            ["required components must be in the form kind.name, got 'gadget.x'"],
+        ),
+        ({"summary": "a\nb"}, ["the summary must be a single line"]),
+        ({"summary": "a\x1bb"}, ["summary must not contain control characters: 'a\\x1bb'"]),
+        ({"description": {"en": "a\x85"}}, ["description must not contain control characters: 'a\\x85'"]),
         (
             {"parameters": {"type": "object", "properties": {"a\u202e": {}}}},
-            ["its parameters has control characters: 'a\\u202e'"],
+            ["parameters must not contain control characters: 'a\\u202e'"],
         ),
         (
             {"parameters": {"type": "object", "x": float("nan")}},
-            ["it is not made of JSON's values: Out of range float values are not JSON compliant"],
+            ["the descriptor must be JSON-serializable: Out of range float values are not JSON compliant"],
         ),
-        ({"secrets": ["A"]}, ["its secrets is ['A'], and comes back from JSON as ('A',)"]),
+        ({"secrets": ["A"]}, ["secrets=['A'] becomes ('A',) after a round trip through JSON"]),
         (
             {"parameters": {"type": "object", "x": (1,)}},
             [
-                "its parameters is {'type': 'object', 'x': (1,)}, "
-                "and comes back from JSON as {'type': 'object', 'x': [1]}"
+                "parameters={'type': 'object', 'x': (1,)} becomes "
+                "{'type': 'object', 'x': [1]} after a round trip through JSON"
             ],
         ),
         ({"description": " "}, [NO_DESCRIPTION]),
@@ -96,6 +102,6 @@ def test_a_descriptor_is_64_kib_of_json_at_most() -> None:
         return fault
 
     too_large = size_of(MAX_BYTES)
-    rest = int(too_large.partition("it is ")[2].partition(" ")[0]) - MAX_BYTES
+    rest = int(too_large.partition("the descriptor is ")[2].partition(" ")[0]) - MAX_BYTES
     assert faults_of(ToolSpec(**{**OK, "description": "x" * (MAX_BYTES - rest)})) == []
-    assert size_of(MAX_BYTES - rest + 1) == f"it is {MAX_BYTES + 1} bytes of JSON; {MAX_BYTES} are the most"
+    assert size_of(MAX_BYTES - rest + 1) == f"the descriptor is {MAX_BYTES + 1} bytes of JSON; the limit is {MAX_BYTES}"

@@ -274,4 +274,4 @@ def test_a_request_of_another_protocol_is_left_as_it_is(server: FakeResponses, c
 def test_when_the_script_is_over_it_says_so(ask: Callable[..., Any]) -> None:
     answer = ask()
     assert answer.status == 500
-    assert "script is over" in json.loads(answer.body)["error"]["message"]
+    assert "no scripted reply is left" in json.loads(answer.body)["error"]["message"]

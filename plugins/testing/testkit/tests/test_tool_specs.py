@@ -166,10 +166,10 @@ def test_only_what_has_changed_is_written_anew(acme: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("ToolSpec.of(target=f'{__name__}:x')", "as a literal text"),
-        ("ToolSpec.of()", "as a literal text"),
-        ("ToolSpec.of(target='acme_tools:gone')", "cannot be imported"),
-        ("ToolSpec.of(target='nowhere:gone')", "cannot be imported"),
+        ("ToolSpec.of(target=f'{__name__}:x')", "must be a string literal"),
+        ("ToolSpec.of()", "must be a string literal"),
+        ("ToolSpec.of(target='acme_tools:gone')", "cannot import acme_tools:gone: "),
+        ("ToolSpec.of(target='nowhere:gone')", "cannot import nowhere:gone: "),
         ("ToolSpec.of(target='acme_tools:Old')", "is not a function decorated with @tool"),
     ],
 )

@@ -55,7 +55,7 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
         return None
     older = [version for version in known if version <= at]
     if not older:
-        raise LookupError(f"there was no jackfield {floor}: the first is {min(known)}")
+        raise LookupError(f"jackfield {floor} does not exist: the first version is {min(known)}")
     return known[max(older)]
 
 

@@ -74,7 +74,7 @@ class Cassette:
         names: Mapping[str, str] | None = None,
     ) -> None:
         if mode not in ("replay", "record", "auto"):
-            raise ValueError(f"the mode of a cassette is 'replay', 'record' or 'auto', not {mode!r}")
+            raise ValueError(f"mode must be 'replay', 'record' or 'auto', got {mode!r}")
         self.path = Path(path)
         self.mode: Mode = mode
         self._redaction = Redaction(secrets, names, environment_secrets())
@@ -138,7 +138,9 @@ class Cassette:
         if len(backends) == 1:
             return backends[0]
         known = ", ".join(sorted(self._models)) or "none"
-        raise CassetteError(f"{self.path} has no model {wanted}:{config.model}; it has: {known}. Record it")
+        raise CassetteError(
+            f"{self.path} contains no model {wanted}:{config.model}; available: {known}. Record the model first"
+        )
 
     def facts_of(self, name: str) -> ModelFacts:
         """Return the facts of a recorded model.
@@ -147,7 +149,7 @@ class Cassette:
             CassetteError: The tape does not contain the model.
         """
         if name not in self._models:
-            raise CassetteError(f"{self.path} has no model {name}: record it, with mode='record' or mode='auto'")
+            raise CassetteError(f"{self.path} contains no model {name}: record it with mode='record' or mode='auto'")
         return self._models[name]
 
     def add_secrets(self, known: Iterable[Secret]) -> None:
@@ -171,7 +173,7 @@ class Cassette:
             CassetteError: No answer is recorded, and the mode is `replay`. The message shows the most similar request.
         """
         if not self._opened:
-            raise CassetteError(f"the cassette {self.path} is not open: use the model inside of `with Cassette(…)`")
+            raise CassetteError(f"cassette {self.path} is not open: use the model inside `with Cassette(…)`")
         if self.mode == "record":
             return None
         asked = request_json(request, self._redaction)
@@ -225,21 +227,21 @@ class Cassette:
         same = sum(call.key == key for call in self._calls)
         if same:
             return (
-                f"{self.path}: {name} got the same request once more; the tape has {same} answer(s) to it. "
-                f"Record it again, or ask less often"
+                f"{self.path}: {name} received the same request more often than recorded; recorded responses: {same}. "
+                f"Re-record the cassette, or make fewer requests"
             )
         wanted = _shown(name, asked)
         nearest = max(self._calls, key=lambda call: _likeness(wanted, _shown(call.model, call.request)), default=None)
         if nearest is None:
-            return f"{self.path} is empty: record it, with mode='record'"
+            return f"{self.path} is empty: record it with mode='record'"
         shown = _shown(nearest.model, nearest.request)
         lines = list(difflib.unified_diff(shown, wanted, "on the tape", "asked now", n=1, lineterm=""))
         more = [f"… {len(lines) - _LONGEST_DIFFERENCE} more lines"] if len(lines) > _LONGEST_DIFFERENCE else []
         place = self._calls.index(nearest) + 1
         return (
-            f"{self.path} has no answer to this request; the nearest is call {place} of {len(self._calls)}. "
-            f"If the change is intended, record it again (mode='record', or 'auto' to keep the rest):\n"
-            + "\n".join(lines[:_LONGEST_DIFFERENCE] + more)
+            f"{self.path} contains no response to this request; the most similar is call {place} of "
+            f"{len(self._calls)}. If the change is intended, re-record the cassette (mode='record', or 'auto' "
+            "to keep the rest):\n" + "\n".join(lines[:_LONGEST_DIFFERENCE] + more)
         )
 
 
@@ -288,14 +290,14 @@ class TapedModel(BaseChatModel):
             raise error_of(call.error)
         if call.left:
             raise CassetteError(
-                f"{self._tape.path}: when this answer was recorded, the caller left before its end; now it did not. "
-                f"Record it again"
+                f"{self._tape.path}: the recorded response is incomplete, because the caller stopped reading early: "
+                "re-record the cassette"
             )
 
     async def _recorded(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         inner = self._inner
         if inner is None:
-            raise CassetteError(f"{self._tape.path}: {self._name} can only be played back; record with mode='record'")
+            raise CassetteError(f"{self._tape.path}: {self._name} can only be replayed: record it with mode='record'")
         call = self._tape.start(self._name, request)
         call.left = True
         try:

@@ -38,7 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     file = Path(config.invocation_params.dir, path)
     if not file.parent.is_dir():
-        raise pytest.UsageError(f"--conformance={path}: there is no folder {file.parent}; make it, or correct the path")
+        raise pytest.UsageError(
+            f"--conformance={path}: no folder {file.parent}; create the folder, or correct the path"
+        )
     # With xdist, tests run in workers, and only their reports arrive here.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder(file), "jackfield-conformance")
@@ -112,7 +114,7 @@ class _Recorder:
         tested = {canonicalize_name(facts["dist"]) for facts in self._suites.values() if facts["dist"]}
         if len(tested) != 1:
             found = ", ".join(sorted(tested)) or "none"
-            self._say(session, f"not written: a PluginSuite must test exactly one package, here it is {found}")
+            self._say(session, f"not written: a PluginSuite must test exactly one package, got {found}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
             return
         record = self._record(tested.pop(), exitstatus)

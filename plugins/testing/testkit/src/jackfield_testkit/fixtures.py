@@ -15,7 +15,7 @@ from jackfield_testkit.server import FakeOpenAI
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the `live` marker."""
-    config.addinivalue_line("markers", f"{MARK}: it may leave this machine, for instance to ask a real model")
+    config.addinivalue_line("markers", f"{MARK}: the test may access other machines, for example to call a real model")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

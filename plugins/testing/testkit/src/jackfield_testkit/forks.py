@@ -103,7 +103,7 @@ class Forks:
         # The server exits when its standard input closes, however this process ends.
         self._process = subprocess.Popen(command, stdin=end, stdout=subprocess.PIPE)  # noqa: S603 - ours
         if not self._process.stdout or self._process.stdout.read(1) != b"!":
-            raise RuntimeError(f"the server of forks ended with {self._process.wait()}")
+            raise RuntimeError(f"fork server exited with status {self._process.wait()}")
 
     def __enter__(self) -> Forks:
         return self
@@ -260,7 +260,7 @@ def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = 
     """Run a program that must succeed, and return its output without surrounding white space. See `run_program`."""
     done = run_program(program, *words, env=env, before=before)
     if done.returncode:
-        raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise AssertionError(f"the program exited with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
 
 

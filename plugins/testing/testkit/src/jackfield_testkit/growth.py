@@ -56,7 +56,7 @@ class Growth:
     def grown(self, *, by: int) -> list[str]:
         """List the containers that have grown by at least `by` elements, with their paths and sizes."""
         return [
-            f"{path}: {size} elements, and now {len(container)}"
+            f"{path}: grew from {size} to {len(container)} elements"
             for path, container, size in self._held
             if len(container) - size >= by
         ]

@@ -28,4 +28,4 @@ def forbid_default_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fail() -> NoReturn:
-    raise AssertionError("the component has a host of its own: take plugins, settings and keys from `self.host`")
+    raise AssertionError("the component must not use the default host: get plugins, settings and keys from `self.host`")

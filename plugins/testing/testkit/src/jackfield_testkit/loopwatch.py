@@ -39,7 +39,7 @@ _SAMPLE_S = 0.003
 _SWITCH_S = 0.0001  # how long another thread may hold the interpreter; waiting for that is not the loop's fault
 _LOOP_OF_STEPS = 200_000
 _USUAL_S = 0.008  # the time of that loop on a machine of normal speed
-_REMEDY = "await something that gives way, or do it in a thread (jackfield.sync.in_worker)"
+_REMEDY = "use an async call instead, or run the work in a thread (jackfield.sync.in_worker)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Pause:
     where: str
 
     def __str__(self) -> str:
-        return f"the event loop is held up: {self.what}{f', at {self.where}' if self.where else ''}: {_REMEDY}"
+        return f"the event loop is blocked: {self.what}{f', at {self.where}' if self.where else ''}: {_REMEDY}"
 
 
 @dataclass(slots=True)
@@ -236,11 +236,11 @@ def _blocking_call(event: str, arguments: tuple[Any, ...]) -> str:
     """Describe the blocking call that an event reports, or return '' for any other event."""
     match event, arguments:
         case "time.sleep", (seconds,) if seconds:
-            return f"time.sleep({seconds!r}) is called on it"
+            return f"time.sleep({seconds!r}) is called in its thread"
         case "socket.connect", (socket.socket() as connecting, address) if connecting.gettimeout() != 0:
             return f"a blocking socket connects to {address!r}"
         case ("socket.getaddrinfo" | "socket.gethostbyname", (host, *_)) if host and not _is_number(host):
-            return f"the name {host!r} is looked up"
+            return f"host name {host!r} is resolved"
     return ""
 
 

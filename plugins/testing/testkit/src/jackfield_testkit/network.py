@@ -29,9 +29,9 @@ class NetworkBlockedError(RuntimeError):
 
     def __init__(self, where: str, test: str) -> None:
         super().__init__(
-            f"{test} reaches for {where}, and tests stay on this machine: answer from "
+            f"{test} tries to access {where}, but tests must stay on this machine: use "
             f"jackfield_testkit.server.FakeOpenAI or jackfield_testkit.cassette.Cassette. "
-            f"If it must be the real thing, mark it @pytest.mark.{MARK}, or set {ALLOW}=1 for all tests"
+            f"To allow network access, mark the test with @pytest.mark.{MARK}, or set {ALLOW}=1 for all tests"
         )
         self.where = where
         self.test = test
@@ -131,7 +131,7 @@ def _looked_up(event: str, given: Any) -> str:
     host = given[0] if event == "socket.getnameinfo" else given
     # A numeric address needs no request, except for a reverse look-up.
     wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
-    return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
+    return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (name lookup)"
 
 
 def _is_here(host: object) -> bool:

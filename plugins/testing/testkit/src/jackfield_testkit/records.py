@@ -94,7 +94,7 @@ class MemoryStore(RecordingStore):
         """See `Store`."""
         kept = self._of(run_id)
         if kept.is_held:
-            raise RunBusyError(f"run {run_id} is running")
+            raise RunBusyError(f"run {run_id} is still running")
         kept.hold += 1
         kept.is_held = True
         return kept.hold
@@ -145,7 +145,7 @@ class MemoryStore(RecordingStore):
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
         if self._of(run_id).is_held:
-            raise RunBusyError(f"run {run_id} is running")
+            raise RunBusyError(f"run {run_id} is still running")
         del self.kept[run_id]
 
     def _of(self, run_id: str) -> Kept:

@@ -63,7 +63,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _COMMENT_EVERY_S = 0.01
 _FLOOD = b"x" * 1_000_000
 _RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s, so that closing sends RST instead of FIN
-_SCRIPT_IS_OVER = "the script is over: the server has no reply for this request; queue one with server.reply(...)"
+_SCRIPT_IS_OVER = "no scripted reply is left for this request: add one with server.reply(...)"
 
 
 Respond: TypeAlias = Callable[[RecordedRequest], Reply]
@@ -156,7 +156,7 @@ class FakeOpenAI:
     def start(self) -> Self:
         """Start listening on a free port."""
         if self._loop is not None:
-            raise RuntimeError("the server is running already")
+            raise RuntimeError("the server is already running")
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         # Connections inherit this. asyncio does not set it on a socket whose protocol number is 0, like this one, and
         # each further small write would wait 40 ms for an acknowledgement.
@@ -433,7 +433,7 @@ class _Sending:
 
     async def _send(self, data: bytes) -> None:
         if self._reader.at_eof() or self._writer.is_closing():
-            raise ConnectionResetError("the client has left")
+            raise ConnectionResetError("the client disconnected")
         self._writer.write(data)
         await self._writer.drain()
 
@@ -442,10 +442,10 @@ class _Sending:
         try:
             async with asyncio.timeout(seconds):
                 if not await self._reader.read(1):
-                    raise ConnectionResetError("the client has left")
+                    raise ConnectionResetError("the client disconnected")
         except TimeoutError:
             return
-        raise ConnectionAbortedError("the client sent more before it had its answer")
+        raise ConnectionAbortedError("the client sent more data before it received its response")
 
     async def _reset(self) -> None:
         await asyncio.sleep(_RESET_PAUSE_S)

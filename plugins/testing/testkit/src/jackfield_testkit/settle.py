@@ -107,10 +107,10 @@ def _in_process(method: str, work: Callable[[Given], Problems], given: Given, wa
     there.close()
     patience_s = PATIENCE_S * len(ways)
     try:
-        answer = here.recv() if here.poll(patience_s) else f"it did not end within {patience_s:g} s"
+        answer = here.recv() if here.poll(patience_s) else f"the process did not finish within {patience_s:g} s"
     except EOFError:
         child.join(PATIENCE_S)
-        answer = f"the process ended with {child.exitcode}"
+        answer = f"the process exited with {child.exitcode}"
     finally:
         child.kill()
         child.join()

@@ -270,7 +270,7 @@ def given_up_after(cpu_s: float) -> Iterator[None]:
     """
 
     def give_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what the interpreter passes
-        pytest.fail(f"it does not come to its end in {cpu_s:g} s of processor time")
+        pytest.fail(f"did not finish within {cpu_s:g} s of processor time")
 
     # Only the process's own time counts, whatever else the machine does. Regular expressions check for signals while
     # matching.
@@ -294,10 +294,10 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
     read([TextDelta(words)])  # the first call may import or create things
     by_character = [work_per_character(read, length, words=words) for length in (FEW, MANY)]
     at_once = [_work_at_once(read, length, words=words) for length in (500, 4000)]
-    for (short, long), how in ((by_character, "one at a time"), (at_once, "in one piece")):
+    for (short, long), how in ((by_character, "sent one at a time"), (at_once, "sent in one piece")):
         if long > GROWTH * short + 40:
-            times = f"{long:.0f} where {words!r} is repeated 8 times as often"
-            pytest.fail(f"{short:.0f} steps for each character, {times}, {how}")
+            times = f"but {long:.0f} when {words!r} is repeated 8 times as often"
+            pytest.fail(f"{short:.0f} steps per character, {times}, {how}")
     with given_up_after(giving_up_s):
         read([TextDelta((words * LONG_TEXT)[:LONG_TEXT])])
 

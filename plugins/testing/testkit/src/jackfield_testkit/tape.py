@@ -119,7 +119,7 @@ def _plain(value: object) -> object:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        raise CassetteError(f"{value!r:.100} cannot be recorded: it is not JSON") from None
+        raise CassetteError(f"{value!r:.100} cannot be recorded: not JSON-serializable") from None
     return value
 
 
@@ -253,7 +253,7 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     whole = _parsed(path)
     found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
     if found != VERSION:
-        raise CassetteError(f"{path}: a cassette of version {VERSION} is needed, not {found}: record it again")
+        raise CassetteError(f"{path}: expected cassette version {VERSION}, found {found}; re-record the cassette")
     models = {name: _read_facts(path, name, entry) for name, entry in _section(path, whole, "models", dict).items()}
     calls = [_read_call(path, number, entry) for number, entry in enumerate(_section(path, whole, "calls", list), 1)]
     return models, calls
@@ -263,36 +263,36 @@ def _parsed(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CassetteError(f"there is no cassette {path}: record it, with mode='record'") from None
+        raise CassetteError(f"no cassette {path}: record it with mode='record'") from None
     except json.JSONDecodeError as error:
         raise CassetteError(
-            f"{path}, line {error.lineno}: the cassette is cut off or edited wrongly ({error.msg}); "
-            f"repair that line, or record it again"
+            f"{path}, line {error.lineno}: the cassette is truncated or was edited incorrectly ({error.msg}); "
+            f"fix that line, or re-record the cassette"
         ) from None
     except UnicodeDecodeError as error:
-        raise CassetteError(f"{path} is not a cassette: it is not valid UTF-8 ({error})") from None
+        raise CassetteError(f"{path} is not a cassette: not valid UTF-8 ({error})") from None
 
 
 def _section(path: Path, whole: Json, name: str, wanted: type) -> Any:
     section = whole.get(name)
     if not isinstance(section, wanted):
-        raise CassetteError(f"{path}: {name!r} must be a {wanted.__name__}, not {type(section).__name__}")
+        raise CassetteError(f"{path}: {name!r} must be a {wanted.__name__}, got {type(section).__name__}")
     return section
 
 
 def _read_facts(path: Path, name: str, entry: object) -> ModelFacts:
     known = {one.name for one in fields(ModelFacts)}
     if not isinstance(entry, dict) or not known.issuperset(entry):
-        raise CassetteError(f"{path}: the facts of the model {name!r} must be among {', '.join(sorted(known))}")
+        raise CassetteError(f"{path}: the facts of model {name!r} may only contain {', '.join(sorted(known))}")
     if "prices" not in entry:
         return ModelFacts(**entry)
     from jackfield.prices import PriceRow
 
-    what = f"{path}: the prices of the model {name!r}"
+    what = f"{path}: the prices of model {name!r}"
     try:
         return ModelFacts(**{**entry, "prices": tuple(PriceRow.parse(row, what=what) for row in entry["prices"])})
     except (TypeError, ConfigError) as error:
-        raise CassetteError(f"{what} are not valid: {error}") from None
+        raise CassetteError(f"{what} are invalid: {error}") from None
 
 
 def _read_call(path: Path, number: int, entry: Any) -> Call:
@@ -300,9 +300,9 @@ def _read_call(path: Path, number: int, entry: Any) -> Call:
     try:
         call = Call(**entry)
     except TypeError as error:
-        raise CassetteError(f"{where}: it has 'model', 'request' and 'events' ({error})") from None
+        raise CassetteError(f"{where}: must contain 'model', 'request' and 'events' ({error})") from None
     if [type(entry[name]) for name in ("model", "request")] != [str, dict] or type(call.events) is not list:
-        raise CassetteError(f"{where}: 'model' must be a text, 'request' an object and 'events' a list")
+        raise CassetteError(f"{where}: 'model' must be a string, 'request' an object and 'events' a list")
     for place, event in enumerate(call.events, 1):
         _check(f"{where}, event {place}", event, model_event_from_json)
     if call.error is not None:
@@ -315,7 +315,7 @@ def _read_call(path: Path, number: int, entry: Any) -> Call:
 def _check_end(where: str, call: Call) -> None:
     last = call.events[-1]["event"] if call.events else ""
     if last != ModelFinished.__name__:
-        raise CassetteError(f"{where}: incomplete response: the last event must be 'ModelFinished', not {last!r}")
+        raise CassetteError(f"{where}: incomplete response: the last event must be 'ModelFinished', got {last!r}")
 
 
 def _check(where: str, entry: Any, read: Any) -> None:

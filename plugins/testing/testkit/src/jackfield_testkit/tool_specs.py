@@ -83,15 +83,17 @@ def refreshed(path: Path) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write or compare the descriptors, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m jackfield_testkit.tool_specs", description=__doc__)
-    parser.add_argument("package", help="the package, or its light module")
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if something has to be written")
+    parser.add_argument("package", help="package or its light module")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if the descriptors are out of date"
+    )
     options = parser.parse_args(arguments)
     path = _light_module(options.package)
     stale = [one.target for one in tool_specs(path) if one.is_stale]
     if not stale:
         return 0
     if options.check:
-        sys.stderr.write(f"{path} does not say what these functions say: {', '.join(stale)}\n")
+        sys.stderr.write(f"{path}: the descriptors of these functions are out of date: {', '.join(stale)}\n")
         return 1
     path.write_text(refreshed(path), encoding="utf-8")
     sys.stdout.write(f"{path}: {', '.join(stale)}\n")
@@ -105,7 +107,7 @@ def _light_module(package: str) -> Path:
             found = importlib.util.find_spec(f"{package}.plugin")
         if found is not None and found.origin:
             return Path(found.origin)
-    raise SystemExit(f"there is no module {package!r} with a plugin: install the package first, as editable")
+    raise SystemExit(f"no module {package!r} with a plugin: install the package in editable mode first")
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
@@ -138,7 +140,7 @@ def _target(given: Mapping[str, ast.expr], constants: Constants, line: int) -> s
     try:
         return str(constants.value_of(given["target"]))
     except (UnknownValueError, KeyError):
-        raise ValueError(f"line {line}: write target='module:name' of the ToolSpec as a literal text") from None
+        raise ValueError(f"line {line}: target='module:name' of the ToolSpec must be a string literal") from None
 
 
 def _loaded(target: str, line: int) -> object:
@@ -146,7 +148,7 @@ def _loaded(target: str, line: int) -> object:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"line {line}: {target} cannot be imported: {error}") from error
+        raise ValueError(f"line {line}: cannot import {target}: {error}") from error
 
 
 def _derived() -> list[str]:

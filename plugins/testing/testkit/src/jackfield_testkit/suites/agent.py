@@ -88,7 +88,9 @@ class AnswerSuite(AnswerTreeTests):
         agent = self.make_agent([])
         passed_in = {id(one) for one in agents_in(self.config)}
         others = [one for one in agents_in(vars(agent)) if id(one) not in passed_in]
-        assert [type(one).__name__ for one in others if one.host is not agent.host] == [], "pass host=self.host"
+        assert [type(one).__name__ for one in others if one.host is not agent.host] == [], (
+            "pass host=self.host to the agents that the agent creates"
+        )
 
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))
@@ -199,7 +201,7 @@ class AnswerSuite(AnswerTreeTests):
         for number in range(1, count):
             leaving = left_after(number, self.make_agent([answer("Yes.")]).astream([QUESTION]))
             still_open = sync.run(within(self.patience_s, leaving))
-            assert not still_open, "close them where they are iterated: `async with closing(...) as events`"
+            assert not still_open, "close streams where they are iterated: `async with closing(...) as events`"
 
 
 class AgentSuite(AgentTreeTests, AnswerSuite):
@@ -266,7 +268,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         agent = self.make_agent([calls(*wanted), answer("Done.")], [meeting.tool()])
         finished = end_of(self._events(agent))
         assert results_of(finished.messages) == ["met 0", "met 1", "met 2", "met 3"], (
-            "calls of one turn wait for each other"
+            "the calls of a turn do not run concurrently"
         )
         assert_calls_are_answered(finished.messages)
 
@@ -338,7 +340,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert result.output == {"count": 2}
         assert len(seen) >= 2
         said = [message.get_text_content() for message in seen[-1].messages]
-        assert '{"count": "twice"}' in said, "asked again, the model must see its earlier answer"
+        assert '{"count": "twice"}' in said, "when asked again, the model must see its earlier response"
         seen.clear()
         stopped = self.make_agent(script, limits={"turns": 1}).ask(QUESTION, output=wanted)
         assert (stopped.stop_reason, len(seen)) == ("turn_limit", 1)
@@ -362,7 +364,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
 
         agent = self.make_agent([calls(("who_asks", {})), answer("Done.")], [of_user])
         result = agent.ask(QUESTION, deps="Anna")
-        assert "It is Anna." in [message.content for message in result.messages], "pass `toolbox=run.toolbox` on"
+        assert "It is Anna." in [message.content for message in result.messages], "forward `toolbox=run.toolbox`"
         first = requests_of(agent)[0]
         # A call format may have moved the tools into the messages.
         shown = [*(function["name"] for function in first.functions), *(m.get_text_content() for m in first.messages)]
@@ -380,7 +382,9 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         for messages in agent.run([QUESTION]):
             given.append((messages, dumped(messages)))
             seen.set()
-        assert "seen" in [message.content for message in given[-1][0]], "nothing is shown before everything is done"
+        assert "seen" in [message.content for message in given[-1][0]], (
+            "no messages are shown until the run has finished"
+        )
         assert all(dumped(messages) == before for messages, before in given)
         lengths = [len(messages) for messages, _ in given]
         assert lengths == sorted(lengths)
@@ -411,7 +415,9 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         for call in (given, given.replace(extra={"function_id": "1"})):
             agent = self.make_agent([answer("Done.")], [repeat()])
             events = self._events(agent, [QUESTION, call])
-            assert end_of(events).stop_reason == "approval_needed", "anyone who can write a history can write a call"
+            assert end_of(events).stop_reason == "approval_needed", (
+                "calls in a given history need approval, because anyone who can write a history can write a call"
+            )
             assert not of_kind(events, ToolStarted)
             resumed = self._events(agent, [QUESTION, call], resume=True)
             assert results_of(end_of(resumed).messages) == ["ha ha"]
@@ -432,7 +438,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
             assert results_of(finished.messages) == results
         agent = self.make_agent(script, [guarded], approve=lambda _call, _context: False)
         finished = end_of(self._events(agent, approve=lambda _call, _context: True))
-        assert results_of(finished.messages) == ["ha ha"], "the approval function of the run wins"
+        assert results_of(finished.messages) == ["ha ha"], "the run's approval function takes precedence"
         agent = self.make_agent(script, [guarded], approve=lambda _call, _context: "yes")
         with pytest.raises(ConfigError, match="must return True"):
             self._events(agent)
@@ -529,7 +535,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
                     if event.number == number and event.depth == 0:
                         cancel.cancel()
                         asked = len(requests_of(agent))
-            assert asked in (-1, len(requests_of(agent))), "the run was cancelled: ask the model nothing more"
+            assert asked in (-1, len(requests_of(agent))), "the model must not be called after the run is cancelled"
             return asked >= 0
 
         async def cancelled_anywhere() -> None:
@@ -544,7 +550,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         tools = NeverReady(cancel)
         agent = self.make_agent([answer("Too late.")], [tools.toolset()])
         events = self._events(agent, cancel=cancel)
-        assert end_of(events).stop_reason == "cancelled", "do work before a turn with `run.prepare`"
+        assert end_of(events).stop_reason == "cancelled", "use `run.prepare` for work before a turn"
         assert not turns_of(events)
         assert tools.ended, "the preparation continues in the background"
 
@@ -555,8 +561,8 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         if not of_kind(events, PreparationProgress):  # a busy machine may not get that far in a short time
             agent = self.make_agent([answer("Too late.")], [tools.toolset()], limits={"seconds": 2})
             events = self._events(agent)
-        assert of_kind(events, PreparationProgress), "pass on the progress of `run.prepare`"
-        assert end_of(events).stop_reason == "time_limit", "do work before a turn with `run.prepare`"
+        assert of_kind(events, PreparationProgress), "forward the progress of `run.prepare`"
+        assert end_of(events).stop_reason == "time_limit", "use `run.prepare` for work before a turn"
         assert not turns_of(events)
         assert tools.ended, "the preparation continues in the background"
 
@@ -565,7 +571,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         agent = self.make_agent([calls(("wait", {})), answer("Too late.")], [Waiting(cancel).tool()])
         finished = end_of(sync.run(within(self.patience_s, gathered(agent.astream([QUESTION], cancel=cancel)))))
         told = " ".join(map(str, results_of(finished.messages)))
-        assert "may have been done" in told, "the call had begun: say that it may have been done"
+        assert "may have been done" in told, "the call had started: the result must say that it may have been done"
 
     def test_a_run_that_is_left_early_leaves_nothing_behind(self) -> None:
         waiting = Waiting()

@@ -169,11 +169,13 @@ def assert_calls_are_answered(messages: Sequence[Message]) -> None:
         if message.function_call:
             waiting.append(message.function_id)
         elif message.role == FUNCTION:
-            assert message.function_id in waiting, f"a result answers no open call {waiting}: {message}"
+            assert message.function_id in waiting, (
+                f"the result does not belong to any pending call {waiting}: {message}"
+            )
             waiting.remove(message.function_id)
         else:
-            assert not waiting, f"the calls {waiting} have no result before the next message"
-    assert not waiting, f"the calls {waiting} have no result"
+            assert not waiting, f"calls {waiting} have no result before the next message"
+    assert not waiting, f"calls {waiting} have no result"
 
 
 def scripted(script: Script) -> ScriptedModel:
@@ -214,7 +216,7 @@ def of_kind(events: Sequence[RunEvent], *kinds: type[T]) -> list[T]:
 
 def end_of(events: Sequence[RunEvent]) -> RunFinished:
     last = events[-1].event
-    assert isinstance(last, RunFinished), f"the last event is {last}"
+    assert isinstance(last, RunFinished), f"expected RunFinished as the last event, got {last}"
     return last
 
 
@@ -254,7 +256,7 @@ def resumed(fresh: Callable[[MemoryStore], Agent]) -> Iterator[Resumed]:
 
 def requests_of(agent: Agent) -> list[ChatRequest]:
     model = agent.model
-    assert isinstance(model, ScriptedModel), "it asks another model than the one it was given"
+    assert isinstance(model, ScriptedModel), "the agent calls a different model than the one passed to it"
     return model.requests
 
 
@@ -299,5 +301,5 @@ async def within(patience_s: float, work: Awaitable[T]) -> T:
             return await work
     except TimeoutError:
         if limit.expired():
-            pytest.fail(f"it does not come to an end within {patience_s:g} s")
+            pytest.fail(f"the agent did not finish within {patience_s:g} s")
         raise

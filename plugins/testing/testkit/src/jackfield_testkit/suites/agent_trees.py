@@ -89,7 +89,7 @@ class AnswerTreeTests(AgentTests):
 
     def test_as_a_tool_it_does_not_say_that_a_failed_call_may_be_repeated(self) -> None:
         safety = self.make_agent([answer("Twice.")]).as_tool(name="helper", description="Helps.").safety()
-        assert safety.read_only or not safety.idempotent, "it repeats the work that it did before it failed"
+        assert safety.read_only or not safety.idempotent, "a repeated call would redo the work done before the failure"
 
     def test_a_conversation_that_is_handed_over_to_it_goes_on_in_the_same_run(self) -> None:
         agent = self.make_agent(lambda _: answer("Twice."), name="child", description="Knows.")
@@ -143,11 +143,13 @@ class AgentTreeTests(AgentTests):
         assert isinstance(begun.event, RunStarted)
         assert results_of(end_of(events).messages) == ["It is ha ha."]
         used = sum(turn.usage.total_tokens for turn in of_kind(events, TurnFinished))
-        assert end_of(events).usage.total_tokens == used, "its usage is not counted in the agent that asked it"
+        assert end_of(events).usage.total_tokens == used, (
+            "the usage of the nested agent is not counted in the calling agent"
+        )
         child = self.make_agent(forever, [repeat()], name="child", description="Repeats.")
         events = self._events(asking(child, limits={"tokens": 7}))
         assert end_of(events).stop_reason == "token_limit"
-        assert turns_of(events) <= 5, "it continues after the limit of the agent that asked it is reached"
+        assert turns_of(events) <= 5, "the nested agent continues after the calling agent has reached its limit"
 
     def test_agents_are_tools_of_it_and_what_they_use_counts(self) -> None:
         script = [calls(("below", {"request": "Say it."})), answer("Done.")]
@@ -183,7 +185,7 @@ class AgentTreeTests(AgentTests):
         child = self.make_agent([calls(("wait", {}))], [waiting.tool()], name="child", description="Waits.")
         events = sync.run(within(self.patience_s, gathered(asking(child).astream([QUESTION], cancel=cancel))))
         assert end_of(events).stop_reason == "cancelled"
-        assert waiting.ended, "its call continues in the background"
+        assert waiting.ended, "the nested agent's call continues in the background"
 
     def test_cancelling_it_ends_the_agents_that_it_has_asked(self) -> None:
         cancel = CancelToken()

@@ -53,8 +53,8 @@ class AnySandboxSuite(Suite, Generic[S]):
             if self.unusable_because:
                 pytest.skip(f"{self.unusable_because}: {error}")
             pytest.fail(
-                f"the sandbox says that it cannot be used here, so nothing of it is tested: {error}. If that may be so "
-                "on some machines, say why in unusable_because"
+                f"the sandbox reports that it cannot be used here, so it cannot be tested: {error}. If this "
+                "is expected on some machines, give the reason in unusable_because"
             )
         return made
 
@@ -63,5 +63,5 @@ class AnySandboxSuite(Suite, Generic[S]):
         assert stated.layer
         assert stated.covers
         assert stated.covers <= set(RISKS)
-        assert not self.must_cover - stated.covers, "it no longer covers what must_cover names"
+        assert not self.must_cover - stated.covers, "the sandbox no longer covers the risks in must_cover"
         assert self.make_sandbox().protection() == stated

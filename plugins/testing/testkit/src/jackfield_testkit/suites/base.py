@@ -34,11 +34,13 @@ class Suite:
         super().__init_subclass__(**options)
         _version(cls.level, f"{cls.__name__}.level")
         if "__init__" in cls.__dict__:
-            raise TypeError(f"{cls.__name__} has an __init__: pytest would silently skip its tests")
+            raise TypeError(
+                f"{cls.__name__} defines __init__, so pytest would silently skip its tests: remove __init__"
+            )
         _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
             if not (name.startswith("test_") and callable(getattr(cls, name.partition("[")[0], None))):
-                raise TypeError(f"{cls.__name__}.xfail names {name!r}, which is not one of its tests")
+                raise TypeError(f"{cls.__name__}.xfail refers to {name!r}, which is not a test of this class")
             if not reason.strip():
                 raise TypeError(f"{cls.__name__}.xfail[{name!r}] needs a reason")
 
@@ -66,7 +68,7 @@ def since(version: str) -> Callable[[Test], Test]:
 
     def mark(test: Test) -> Test:
         if inspect.iscoroutinefunction(test) or inspect.isgeneratorfunction(test):
-            raise TypeError(f"{test.__name__} must be a plain function: its body would not run here")
+            raise TypeError(f"{test.__name__} must be a regular function, because the body of any other would not run")
 
         @functools.wraps(test)
         def run(self: Suite, *args: Any, **kwargs: Any) -> None:
@@ -94,7 +96,7 @@ def _version(text: str, what: str) -> Version:
     try:
         return Version(text)
     except (InvalidVersion, TypeError):
-        raise TypeError(f"{what} must be a version such as '0.1', not {text!r}") from None
+        raise TypeError(f"{what} must be a version such as '0.1', got {text!r}") from None
 
 
 def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -> None:
@@ -105,7 +107,7 @@ def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -
         return
     existing = {item.name for item in request.session.items if getattr(item, "cls", None) is request.cls}
     if stale := named - existing:
-        pytest.fail(f"{request.cls.__name__}.xfail names parameters that do not exist: {', '.join(sorted(stale))}")
+        pytest.fail(f"{request.cls.__name__}.xfail refers to parameters that do not exist: {', '.join(sorted(stale))}")
 
 
 def _is_narrowed(config: pytest.Config) -> bool:
@@ -121,6 +123,6 @@ def _refuse_overriding(cls: type[Suite]) -> None:
         is_contract = name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")
         if is_contract and inspect.getattr_static(cls, name) is not value:
             raise TypeError(
-                f"{cls.__name__} overrides {name}, a test of the contract. "
-                f"If it cannot pass, say why instead: xfail = {{{name!r}: 'the reason'}}"
+                f"{cls.__name__} overrides {name}, which belongs to the contract. "
+                f"If the test cannot pass, give a reason instead: xfail = {{{name!r}: 'the reason'}}"
             )

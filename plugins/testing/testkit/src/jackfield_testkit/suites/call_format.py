@@ -130,14 +130,14 @@ class CallFormatSuite(Suite):
         said = _text(rendered)
         for function in (WEATHER, CLOCK):
             for told in (function["name"], function["description"], *function["parameters"]["properties"]):
-                assert told in said, f"the prompt does not have {told!r}"
+                assert told in said, f"the prompt does not contain {told!r}"
         assert HELLO.get_text_content() in said
 
     def test_the_prompt_is_one_system_message_at_the_front(self) -> None:
         for first in ((), (Message(SYSTEM, "Be brief."),)):
             rendered = self.make_format().render(_request(*first, HELLO))
             systems = [number for number, message in enumerate(rendered.messages) if message.role == SYSTEM]
-            assert systems in ([0], []), "backends take one system message, at the front"
+            assert systems in ([0], []), "backends accept a single system message, at the start"
             assert all(message.get_text_content() in _text(rendered) for message in first)
 
     def test_a_request_is_not_changed_but_replaced(self) -> None:
@@ -156,8 +156,8 @@ class CallFormatSuite(Suite):
         free = _text(formats.render(_request(HELLO)))
         for choice in ("required", "get_time"):
             rendered = formats.render(_request(HELLO, config=GenerateConfig(function_choice=choice)))
-            assert _text(rendered) != free, f"with function_choice {choice!r}, the model reads the same as without"
-            assert rendered.config.function_choice == "auto", "a backend without functions cannot be held to one"
+            assert _text(rendered) != free, f"function_choice {choice!r} does not change the prompt"
+            assert rendered.config.function_choice == "auto", "a backend without functions cannot be forced to call one"
 
     def test_where_no_tool_may_be_called_none_is_offered_and_no_call_is_read(self) -> None:
         config = GenerateConfig(function_choice="none")
@@ -184,12 +184,14 @@ class CallFormatSuite(Suite):
         for request in _ways_to_tell(history):
             rendered = self.make_format().render(request)
             assert rendered.functions == ()
-            assert not [m for m in rendered.messages if m.role == "function" or m.function_call], "no model reads these"
+            assert not [m for m in rendered.messages if m.role == "function" or m.function_call], (
+                "calls and results must be rendered as text"
+            )
             said = "\n".join(m.get_text_content() for m in rendered.messages if m.role != SYSTEM)
             places = [said.find(part) for part in told]
-            assert -1 not in places, f"of {told}, some are not told: {said!r}"
+            assert -1 not in places, f"expected all of {told} in the prompt, got {said!r}"
             assert places[:5] == sorted(places[:5]), f"{told} appear in another order: {said!r}"
-            assert places[5] > places[3], f"the result comes before its call: {said!r}"
+            assert places[5] > places[3], f"a result comes before its call: {said!r}"
 
     def test_images_in_results_are_kept(self) -> None:
         result = Message("function", [ContentItem(text="a plot"), ContentItem(image=PNG)], name="get_time")
@@ -227,7 +229,7 @@ class CallFormatSuite(Suite):
             answer = self._read(self.write(("get_weather", arguments)))
             assert _calls(answer) == [("get_weather", dict(arguments))]
             assert answer.get_content().strip() == ""
-            assert answer.finish_reason == "tool_calls", "a reader of the answer must know that calls wait"
+            assert answer.finish_reason == "tool_calls", "the finish reason must say that there are calls"
         assert _calls(self._read(self.write(("get_time", {})))) == [("get_time", {})]
 
     def test_several_calls_are_read_in_order_each_with_an_id(self) -> None:
@@ -252,7 +254,7 @@ class CallFormatSuite(Suite):
         for text in (PLAIN, " ", "a\n\nb\n", *(f"Ends: {written[:length]}" for length in range(1, len(written)))):
             answer = self._read(text)
             if not answer.get_function_calls():
-                assert answer.get_content().strip() == text.strip(), "a part of the answer is held back for ever"
+                assert answer.get_content().strip() == text.strip(), "part of the response is held back forever"
                 assert answer.finish_reason == "stop"
 
     def test_half_a_call_at_the_length_limit_runs_no_tool_with_half_of_its_arguments(self) -> None:
@@ -261,7 +263,7 @@ class CallFormatSuite(Suite):
         for length in range(len(written)):
             for call in self._read(written[:length], reason="length").get_function_calls():
                 assert call.name == "get_weather"
-                assert _value(call.arguments) in (_NO_JSON, whole[1]), f"{written[:length]!r} is read as {call}"
+                assert _value(call.arguments) in (_NO_JSON, whole[1]), f"{written[:length]!r} is parsed as {call}"
 
     def test_whatever_a_model_writes_the_answer_ends_once_and_raises_nothing(self) -> None:
         written = self.write(("get_weather", {"place": "Rom"}), ("get_time", {}), text=WORDS)
@@ -279,14 +281,14 @@ class CallFormatSuite(Suite):
             expected = folded(fed(formats.reader(request), events))
             for cut in recuts(events, seed=number):
                 came = folded(fed(formats.reader(request), cut))
-                assert came == expected, f"cut like this, it is another answer: {cut}"
+                assert came == expected, f"the response differs when it is split like this: {cut}"
 
     def test_text_is_passed_on_before_the_answer_is_complete(self) -> None:
         reader = self.make_format().reader(_request(HELLO))
         came = 0
         for number, letter in enumerate(PLAIN * 5, start=1):
             came += len(folded(list(reader.feed(TextDelta(letter)))).get_content())
-            assert number - came <= self.max_held, "people read while the model writes"
+            assert number - came <= self.max_held, "too much text is held back, but people read while the model writes"
 
     def test_a_native_call_is_honoured_beside_those_in_the_text(self) -> None:
         native: list[ModelEvent] = [
@@ -341,7 +343,9 @@ class CallFormatSuite(Suite):
 
             work(10)  # the first call may import or create things
             short, long = work(FEW), work(MANY)
-            assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
+            assert long <= GROWTH * short + 20, (
+                f"{short:.0f} steps per character for {FEW} characters, but {long:.0f} for {MANY}"
+            )
             assert long <= _MOST_WORK
 
     @pytest.mark.parametrize("piece", HOSTILE_PIECES)

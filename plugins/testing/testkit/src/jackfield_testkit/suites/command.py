@@ -57,7 +57,7 @@ class CommandSuite(Suite):
     def test_help_is_printed_and_is_no_error(self, tmp_path: Path, option: str) -> None:
         done = self._run([self._row.name, option], tmp_path)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.strip(), "the help belongs on standard output"
+        assert done.stdout.strip(), "the help must be printed to standard output"
         assert done.stderr == ""
 
     def test_help_names_the_command_as_it_is_called(self, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ class CommandSuite(Suite):
         program = (
             f"import json, sys; from {module} import {name} as command\n"
             "code = command(json.loads(sys.argv[1]))\n"
-            "assert type(code) is int, f'it returns {code!r}, and not an exit code'\n"
+            "assert type(code) is int, f'expected an exit code, got {code!r}'\n"
             "sys.exit(code)"
         )
         done = self._python(program, [json.dumps(list(self.arguments))], tmp_path)
@@ -107,18 +107,18 @@ class CommandSuite(Suite):
 
     def test_wrong_usage_ends_with_2_and_says_why(self, tmp_path: Path) -> None:
         done = self._run([self._row.name, *self.wrong_usage], tmp_path)
-        assert done.returncode == 2, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 2, f"exited with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
 
     def test_a_users_error_ends_with_1_and_says_what_to_do(self, tmp_path: Path) -> None:
         if self.user_error is None:
-            pytest.skip("user_error = None: no input of a user can be wrong")
+            pytest.skip("user_error is None: no user input can be wrong")
         done = self._run([self._row.name, *self.user_error], tmp_path)
-        assert done.returncode == 1, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 1, f"exited with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
         # The core also reports a crash on one line; with --trace, it shows the traceback.
         traced = self._run(["--trace", self._row.name, *self.user_error], tmp_path)
-        assert "Traceback" not in traced.stderr, f"a user's error must not be a crash:\n{traced.stderr}"
+        assert "Traceback" not in traced.stderr, f"a user error must not crash the command:\n{traced.stderr}"
 
     def test_a_reader_that_goes_away_is_no_crash(self, tmp_path: Path) -> None:
         reading, writing = os.pipe()
@@ -144,8 +144,8 @@ class CommandSuite(Suite):
         # Raised from inside, at the command's first line; a signal from outside might arrive before or after it.
         program = _INTERRUPTING.format(folder=json.dumps(str(self._folder()) + os.sep))
         done = self._python(program, [json.dumps([self._row.name, *self.arguments])], tmp_path)
-        assert "interrupted" in done.stdout, "the command ran no line of its own"
-        assert done.returncode == _ENDS_ITSELF, f"it ends with {done.returncode}:\n{done.stderr}"
+        assert "interrupted" in done.stdout, "the command ran none of its own code"
+        assert done.returncode == _ENDS_ITSELF, f"exited with {done.returncode}:\n{done.stderr}"
         assert "Traceback" not in done.stderr
 
     # --- running it ---
@@ -171,8 +171,8 @@ class CommandSuite(Suite):
     def _folder(self) -> Path:
         """Return the directory of the command's package."""
         found = importlib.util.find_spec(self._target.partition(".")[0].partition(":")[0])
-        assert found is not None, f"the package of {self._target} cannot be found"
-        assert found.submodule_search_locations, f"{self._target} is in no package"
+        assert found is not None, f"cannot find the package of {self._target}"
+        assert found.submodule_search_locations, f"{self._target} is not in a package"
         return Path(next(iter(found.submodule_search_locations)))
 
     def _run(
@@ -208,7 +208,7 @@ class CommandSuite(Suite):
 
 
 def _assert_told(done: subprocess.CompletedProcess[str]) -> None:
-    assert done.stderr.strip(), "errors belong on standard error"
+    assert done.stderr.strip(), "errors must be printed to standard error"
     assert "Traceback" not in done.stderr
 
 

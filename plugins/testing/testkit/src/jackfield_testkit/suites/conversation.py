@@ -106,7 +106,9 @@ class ConversationSuite(AgentTests):
         assert (paused.stop_reason, len(paused.waiting)) == ("approval_needed", 1)
         resumed = self.make_conversation(members())
         again = resumed.ask([], history=paused.history)
-        assert again.stop_reason == "approval_needed", "anyone who can write a history can write a call"
+        assert again.stop_reason == "approval_needed", (
+            "calls in a given history need approval, because anyone who can write a history can write a call"
+        )
         done = resumed.ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
         assert results_of(done.messages) == ["ha ha"]
         assert next(message.name for message in done.messages if message.role == ASSISTANT) == "ben"
@@ -116,7 +118,9 @@ class ConversationSuite(AgentTests):
         script = [calls(("repeat", {"text": "ha"})), answer("I am ben.")] * 3
         members = [_speaker("anna"), _speaker("ben", script, [repeat()])]
         result = self.make_conversation(members, approve="ask").ask(QUESTION)
-        assert result.stop_reason == "approval_needed", "a call that needs approval in the conversation is made"
+        assert result.stop_reason == "approval_needed", (
+            "a call that needs approval in the conversation was made without it"
+        )
 
     def test_cancelling_it_ends_the_speech_and_leaves_a_valid_history(self) -> None:
         cancel = CancelToken()
@@ -130,7 +134,7 @@ class ConversationSuite(AgentTests):
     def test_left_at_any_point_it_has_closed_all_that_it_iterates(self) -> None:
         for number in range(1, len(self._events(self.make_conversation(_two())))):
             leaving = left_after(number, self.make_conversation(_two()).astream([QUESTION]))
-            assert not sync.run(within(self.patience_s, leaving)), "close them where they are iterated"
+            assert not sync.run(within(self.patience_s, leaving)), "close streams where they are iterated"
 
     def test_a_recorded_one_goes_on_wherever_it_was_interrupted_or_says_that_it_cannot(self) -> None:
         repeated: list[str] = []

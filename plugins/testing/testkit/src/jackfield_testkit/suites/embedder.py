@@ -175,7 +175,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         sent = [text for request in server.requests for text in self.texts_in(request)]
         assert sorted(sent) == sorted(texts)
         assert len(server.requests) > 1, (
-            "they were sent in one request: set `many` and `batched` so that several are needed"
+            "all texts were sent in one request: set `many` and `batched` so that several requests are needed"
         )
         assert self._are_those_of(embedded, texts, server.requests[0])
 
@@ -260,7 +260,7 @@ class EmbedderSuite(LocalEmbedderSuite):
             if server.requests:  # otherwise the machine was too busy to connect
                 break
         assert isinstance(error, ModelTimeoutError)
-        assert self._is_left_alone(server), "its connection is still open"
+        assert self._is_left_alone(server), "the connection is still open"
 
     def test_nothing_is_repeated_unless_asked(self, server: FakeOpenAI, embedder: Embedder) -> None:
         server.respond(lambda _: replies.error(503))
@@ -306,10 +306,10 @@ class EmbedderSuite(LocalEmbedderSuite):
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call
-            assert await sync.in_worker(lambda: self._is_left_alone(server)), "its connection is still open"
+            assert await sync.in_worker(lambda: self._is_left_alone(server)), "the connection is still open"
             return begun and call.cancelled()
 
-        assert within(embedder, cancel, limit_s=10 + 2 * self.patience_s), "the call continued, or never began"
+        assert within(embedder, cancel, limit_s=10 + 2 * self.patience_s), "the call continued, or never started"
 
     def test_closing_an_embedder_closes_its_connections(self, server: FakeOpenAI, embedder: Embedder) -> None:
         async def embed_and_close() -> bool:
@@ -348,7 +348,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         error = _failure(embedder)
         assert API_KEY not in str(error) + repr(error)
         assert API_KEY.encode() not in pickle.dumps(error)
-        assert API_KEY not in "".join(traceback.format_exception(error)), "it is in the error's cause or context"
+        assert API_KEY not in "".join(traceback.format_exception(error)), "the key is in the error's cause or context"
 
     def test_nothing_is_printed_and_the_key_is_in_no_log(
         self,

@@ -121,15 +121,15 @@ class LocalEmbedderSuite(Suite):
         assert len(together) == len(TEXTS)
         for text, vector in zip(TEXTS, together, strict=True):
             (alone,) = vectors_of(make(), [text])
-            assert self.are_alike(vector, alone), f"{text!r} has another vector alone than among others"
+            assert self.are_alike(vector, alone), f"{text!r} gets a different vector when it is embedded alone"
 
     def test_vectors_are_finite_numbers_and_of_one_length(self, embedder: Embedder) -> None:
         vectors = vectors_of(embedder, TEXTS)
         for vector in vectors:
-            assert isinstance(vector, tuple), f"a vector is a tuple, not a {type(vector).__name__}"
+            assert isinstance(vector, tuple), f"a vector must be a tuple, got {type(vector).__name__}"
             assert {*map(type, vector)} == {float}, f"{vector[:5]} …"
             assert all(map(math.isfinite, vector)), f"{vector[:5]} …"
-            assert any(vector), "a vector of zeros is near nothing"
+            assert any(vector), "a vector must not consist of zeros only"
         assert len(set(map(len, vectors))) == 1
 
     def test_the_dimension_says_the_truth(self, embedder: Embedder) -> None:
@@ -144,12 +144,14 @@ class LocalEmbedderSuite(Suite):
         assert len(together) == len(texts)
         for number in (0, 1, self.many // 2, self.many - 2, self.many - 1):
             (alone,) = vectors_of(make(**self.batched), [texts[number]])
-            assert self.are_alike(together[number], alone), f"text {number} of {self.many} has another one's vector"
+            assert self.are_alike(together[number], alone), (
+                f"text {number} of {self.many} has the vector of another text"
+            )
 
     def test_a_text_that_comes_twice_has_its_vector_twice(self, embedder: Embedder) -> None:
         first, other, again = vectors_of(embedder, [TEXTS[0], TEXTS[1], TEXTS[0]])
         assert self.are_alike(first, again)
-        assert not self.are_alike(first, other), "two texts that mean different things have the same vector"
+        assert not self.are_alike(first, other), "two texts with different meanings have the same vector"
 
     def test_any_text_that_is_not_empty_has_a_vector(self, embedder: Embedder) -> None:
         vectors = vectors_of(embedder, ODD_TEXTS)
@@ -195,7 +197,7 @@ class LocalEmbedderSuite(Suite):
 
     def test_vectors_that_cannot_be_compared_are_of_two_spaces(self, make: MakeEmbedder) -> None:
         if not self.other_space:
-            pytest.skip("it has no settings that change what its vectors mean")
+            pytest.skip("the embedder has no settings that change the meaning of its vectors")
         assert make().space != make(**self.other_space).space
 
     # --- hygiene ---
@@ -206,14 +208,18 @@ class LocalEmbedderSuite(Suite):
             made = make()
             assert repr(made)
             assert made.space
-        assert (effects.outside, effects.read) == ([], []), "read and connect at the first call"
+        assert (effects.outside, effects.read) == ([], []), (
+            "creating an embedder must not read files or connect: do this on the first call"
+        )
 
     def test_it_does_what_it_declares_and_nothing_else(self, make: MakeEmbedder) -> None:
         host = plain_host()
         with watching() as effects:
             asked(make(), TEXTS)
         spec = host.spec_of(host.find("embedder", self.component), EmbedderSpec)
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
 
     def test_a_closed_embedder_can_be_closed_again_and_used_again(self, make: MakeEmbedder) -> None:
         embedder = make()
@@ -246,7 +252,7 @@ class LocalEmbedderSuite(Suite):
         wanted = vectors_of(make(), TEXTS)
         embedder = make()  # not used yet
         for came in at_once(4, lambda _: (vectors_of(embedder, TEXTS), vectors_of(embedder, TEXTS))):
-            assert isinstance(came, tuple), f"a thread ends with {came!r}"
+            assert isinstance(came, tuple), f"a thread failed with {came!r}"
             for vectors in came:
                 assert all(map(self.are_alike, vectors, wanted))
 
@@ -273,7 +279,7 @@ def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: flo
                 return await work()
         except TimeoutError:
             if limit.expired():
-                pytest.fail(f"the embedder did not come to an end within {limit_s:g} s")
+                pytest.fail(f"the embedder did not finish within {limit_s:g} s")
             raise
         finally:
             await embedder.aclose()
@@ -287,7 +293,7 @@ def asked(
     """Return the result of one call."""
     embedded = within(embedder, lambda: embedder.embed(texts, purpose=purpose), limit_s=limit_s)
     assert isinstance(embedded, Embedded)
-    assert isinstance(embedded.vectors, tuple), f"vectors are a tuple, not a {type(embedded.vectors).__name__}"
+    assert isinstance(embedded.vectors, tuple), f"vectors must be a tuple, got {type(embedded.vectors).__name__}"
     return embedded
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from jackfield.secrets import Secrets, secrets_in
 
 HOW_TO_STATE = (
-    "keep it in `config`, in an attribute named like a secret or as SecretStr, or override `secret_sources`: "
-    "otherwise records show it; see docs/guides/secrets.md"
+    "records would reveal this secret: keep it in `config`, in an attribute named like a secret or as SecretStr, "
+    "or override `secret_sources`; see docs/guides/secrets.md"
 )
 
 

@@ -115,7 +115,7 @@ def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s:
                 return await work()
         except TimeoutError:
             if limit.expired():
-                pytest.fail(f"the backend did not come to an end within {limit_s:g} s")
+                pytest.fail(f"the backend did not finish within {limit_s:g} s")
             raise
         finally:
             await model.aclose()
@@ -153,7 +153,7 @@ def events_of(
 async def close(events: object) -> None:
     """Close a stream before its end."""
     aclose = getattr(events, "aclose", None)
-    assert aclose is not None, "a stream must be one that can be closed, as an async generator can"
+    assert aclose is not None, "a stream must have `aclose`, as async generators do"
     await aclose()
 
 
@@ -172,16 +172,16 @@ def connections_to(server: FakeOpenAI) -> int:
 
 def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
     """Return the body of a request, by default the last one."""
-    assert server.requests, "the backend has sent no request"
+    assert server.requests, "the backend sent no request"
     body = server.requests[number].json
-    assert isinstance(body, dict), "the body of the request is not a JSON object"
+    assert isinstance(body, dict), "the request body is not a JSON object"
     return body
 
 
 def sent_messages(server: FakeOpenAI) -> list[dict[str, Any]]:
     """Return the messages of the last request."""
     messages = sent(server).get("messages")
-    assert isinstance(messages, list), "the request has no list of messages"
+    assert isinstance(messages, list), "the request contains no list of messages"
     return messages
 
 
@@ -203,11 +203,13 @@ def assert_calls_are_answered(messages: Sequence[Mapping[str, Any]]) -> None:
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":
-            assert message.get("tool_call_id") in waiting, f"a result answers no open call {waiting}: {message}"
+            assert message.get("tool_call_id") in waiting, (
+                f"the result does not belong to any pending call {waiting}: {message}"
+            )
             waiting.remove(message["tool_call_id"])
             continue
-        assert not waiting, f"the calls {waiting} have no result before the next message: {message}"
+        assert not waiting, f"calls {waiting} have no result before the next message: {message}"
         ids = [call["id"] for call in message.get("tool_calls") or ()]
-        assert len(set(ids)) == len(ids), f"two calls of one message have the same id: {message}"
+        assert len(set(ids)) == len(ids), f"two calls in a message have the same id: {message}"
         waiting = ids
-    assert not waiting, f"the calls {waiting} have no result"
+    assert not waiting, f"calls {waiting} have no result"

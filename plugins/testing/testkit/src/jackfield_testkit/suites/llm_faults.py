@@ -104,7 +104,7 @@ class FaultTests(LLMTests):
         server.reply(replies.raw(page, {"Content-Type": "text/html"}, status=502))
         error = self._failure(model)
         assert isinstance(error, ModelOverloadedError)
-        assert len(str(error)) < 5_000, "the error contains a whole page"
+        assert len(str(error)) < 5_000, "the error contains an entire page"
 
     # --- invalid protocol ---
 
@@ -163,7 +163,7 @@ class FaultTests(LLMTests):
         # The server does not answer in TLS, so the connection must fail, and must not be retried without TLS.
         with _server_without_tls() as (address, heard):
             error = self._failure(self.make_model(f"https://{address}/v1"))
-        assert heard, "nobody connected"
+        assert heard, "the backend did not connect"
         assert API_KEY.encode() not in b"".join(heard), "the key was sent in clear text"
         assert isinstance(error, ModelConnectionError)
 
@@ -178,7 +178,7 @@ class FaultTests(LLMTests):
         error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": seconds})
         assert error.partial_text == ("half" if reply.ends_after else "")
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
-            "its connection is still open"
+            "the connection is still open"
         )
 
     @pytest.mark.parametrize("name", ["request_timeout", "event_timeout"])
@@ -190,7 +190,7 @@ class FaultTests(LLMTests):
         error = self._timed_out(server, model, reply, lambda seconds: {"request_timeout": 60, name: seconds})
         assert error.partial_text == "half"
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
-            "its connection is still open"
+            "the connection is still open"
         )
 
     def test_comments_are_no_silence(self, server: FakeOpenAI, model: BaseChatModel) -> None:
@@ -205,7 +205,7 @@ class FaultTests(LLMTests):
         error = self._failure(model)
         assert error.partial_text == "half"
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
-            "its connection is still open"
+            "the connection is still open"
         )
 
     def test_a_slow_stream_that_is_never_silent_is_no_time_out(self, server: FakeOpenAI, model: BaseChatModel) -> None:
@@ -215,7 +215,7 @@ class FaultTests(LLMTests):
         ticks = replies.text(["tick "] * 3000).paced(0.02)
         self._timed_out(server, model, ticks, lambda seconds: {"deadline": seconds})
         assert server.wait_until(lambda s: s.open_streams == 0, timeout_s=self.patience_s), (
-            "its connection is still open"
+            "the connection is still open"
         )
 
     # --- retries ---
@@ -233,14 +233,18 @@ class FaultTests(LLMTests):
         server.default = replies.error(status)
         with suppress(error_class):
             events_of(model)
-        assert len(server.requests) == 1, f"it repeats a request that failed with {status}: retries are the core's"
+        assert len(server.requests) == 1, (
+            f"the backend retries a request that failed with {status}: leave retries to the core"
+        )
 
     @pytest.mark.parametrize("status", [status for status, _, retryable in STATUSES if not retryable])
     def test_what_cannot_succeed_is_not_repeated(self, server: FakeOpenAI, model: BaseChatModel, status: int) -> None:
         server.default = replies.error(status)
         with pytest.raises(ModelServiceError):
             answer_of(model, config={"max_retries": 3})
-        assert len(server.requests) == 1, f"status {status} is repeated, although waiting cannot help: see its class"
+        assert len(server.requests) == 1, (
+            f"status {status} is retried, although waiting cannot help: check the error class"
+        )
 
     def test_what_can_succeed_is_repeated_as_often_as_asked(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.default = replies.error(503)
@@ -262,8 +266,8 @@ class FaultTests(LLMTests):
 
         error = run_with(model, ask)
         assert error.status == status
-        assert (error.retry_after_s or 0) > 10_000, "the caller cannot know how long to wait"
-        assert len(server.requests) == 1, "it was asked again too early"
+        assert (error.retry_after_s or 0) > 10_000, "the error does not say how long to wait"
+        assert len(server.requests) == 1, "the request was repeated too early"
 
     @pytest.mark.parametrize(
         "value", ["-5", "nan", "inf", "-inf", "soon", "", "1 s", "Mon, 99 Foo 99999 99:99:99 +9999999", "\u0661"]
@@ -313,9 +317,9 @@ class FaultTests(LLMTests):
                 answer_of(model, config=config(seconds), limit_s=2 * self.patience_s + 12 * seconds)
             error = caught.value
             if server.requests and (error.partial_text or reply.ends_after is None):
-                assert isinstance(error, ModelTimeoutError), f"a time-out that looks like another failure: {error!r}"
+                assert isinstance(error, ModelTimeoutError), f"expected a ModelTimeoutError, got {error!r}"
                 return error
-        pytest.fail("the time-out has no text, although the server had sent some")
+        pytest.fail("the timeout error has no text, although the server had sent some")
 
     def _failure(self, model: BaseChatModel) -> ModelServiceError:
         """Return the error of one call."""
@@ -336,7 +340,7 @@ def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, opt
         server.default = reply.paced(seconds / 8)
         with suppress(ModelTimeoutError, ModelConnectionError):
             return answer_of(model, config=dict.fromkeys(options, seconds)).get_content()
-    pytest.fail("an answer that is never silent for long ends in a time-out")
+    pytest.fail("a response that keeps arriving must not time out")
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class HygieneTests(LLMTests):
         assert request.headers.get("authorization") == f"Bearer {API_KEY}"
         assert API_KEY not in f"{request.native_path} {request.body!r}"
         carrying = [name for name, value in request.native_headers.items() if API_KEY in value]
-        assert len(carrying) == 1, f"one header is enough for a key: {carrying}"
+        assert len(carrying) == 1, f"the key must be sent in a single header, got {carrying}"
 
     def test_an_extra_header_takes_the_place_of_no_key_and_of_no_content_type(
         self, server: FakeOpenAI, model: BaseChatModel
@@ -79,7 +79,7 @@ class HygieneTests(LLMTests):
             with suppress(JackfieldError):
                 answer_of(model, config={"extra_headers": {name: "of-the-caller"}})
             after = server.requests[-1].native_headers
-            assert after.get(name.lower()) == before.get(name.lower()), f"{name} of the caller was sent"
+            assert after.get(name.lower()) == before.get(name.lower()), f"the caller's {name} was sent"
 
     def test_the_key_is_in_no_representation(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
@@ -119,7 +119,7 @@ class HygieneTests(LLMTests):
             answer_of(model)
         error = caught.value
         assert API_KEY not in f"{error} {error!r} {pickle.dumps(error)!r}"
-        assert API_KEY not in "".join(traceback.format_exception(error)), "it is in the error's cause or context"
+        assert API_KEY not in "".join(traceback.format_exception(error)), "the key is in the error's cause or context"
 
     @pytest.mark.parametrize("form", sorted(_FORMS))
     def test_the_key_is_in_no_error_in_whatever_form_and_field_the_server_repeats_it(
@@ -205,7 +205,7 @@ class HygieneTests(LLMTests):
             answer_of(self.make_model("http://models.elsewhere.invalid/v1", api_key=None))
         sent = [f"{request.native_path} {request.native_headers}" for request in server.requests]
         assert not [text for text in sent if API_KEY in text], (
-            f"{' or '.join(named)} went to an address that was not set together with it: "
+            f"{' or '.join(named)} was sent to a URL that was not configured together with the key: "
             "see jackfield_http.keys.find_key"
         )
 
@@ -260,11 +260,11 @@ class HygieneTests(LLMTests):
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
         if "fork" not in multiprocessing.get_all_start_methods():
-            pytest.skip("this system does not fork")
+            pytest.skip("this system does not support fork")
         server.default = replies.text("ok")
         assert sync.run(model.acomplete(HELLO)).get_content() == "ok"
         assert _in_a_fork(lambda: sync.run(model.acomplete(HELLO)).get_content()) == "ok"
-        assert sync.run(model.acomplete(HELLO)).get_content() == "ok", "the parent cannot ask any more"
+        assert sync.run(model.acomplete(HELLO)).get_content() == "ok", "the parent process can no longer call the model"
 
 
 def _all_of(error: BaseException) -> list[str]:
@@ -307,9 +307,9 @@ def _in_a_fork(work: Callable[[], str]) -> str:
     child.start()
     there.close()
     try:
-        told: str = here.recv() if here.poll(LIMIT_S) else f"no answer in {LIMIT_S:g} s"
+        told: str = here.recv() if here.poll(LIMIT_S) else f"no response within {LIMIT_S:g} s"
     except EOFError:
-        told = "no answer: the process has ended"
+        told = "no response: the process exited"
     finally:
         child.kill()
         child.join()

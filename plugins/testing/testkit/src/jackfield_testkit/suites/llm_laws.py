@@ -86,7 +86,7 @@ class ModelLaws(Suite):
         with watching(workspace=tmp_path) as effects:
             answer_of(any_model)
         written = [effect.what for effect in effects.outside if effect.kind == "files"]
-        assert not written, f"a call has changed files: {written}"
+        assert not written, f"a call changed files: {written}"
 
 
 async def _ask_and_close(model: BaseChatModel) -> None:
@@ -137,11 +137,14 @@ class ChatModelSuite(ModelLaws):
             assert any_model.call_format_name(any_model.config.generate_cfg) != "native"
             return
         if self.cannot_show_tools:
-            pytest.skip(f"no question makes it call a tool: {self.cannot_show_tools}")
+            pytest.skip(f"no question makes the model call a tool: {self.cannot_show_tools}")
         assert self.tool_question, (
-            "its facts state native_tools: give a `tool_question` that makes it call get_weather(place), or state "
-            "ModelFacts(native_tools=False), and a call format describes the tools in the text"
+            "the model's facts state native_tools: set a `tool_question` that makes the model call "
+            "get_weather(place), or state "
+            "ModelFacts(native_tools=False) so that a call format describes the tools in the text"
         )
         messages = answer_of(any_model, [Message("user", self.tool_question)], [WEATHER]).messages
         called = [message.function_call.name for message in messages if message.function_call]
-        assert WEATHER["name"] in called, f"it was asked {self.tool_question!r} and called {called}"
+        assert WEATHER["name"] in called, (
+            f"expected {self.tool_question!r} to cause a call to {WEATHER['name']}, got {called}"
+        )

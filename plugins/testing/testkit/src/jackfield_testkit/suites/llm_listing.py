@@ -32,7 +32,7 @@ class ListingTests(LLMTests):
     def test_a_list_that_the_service_does_not_have_is_refused_before_any_request(self, server: FakeOpenAI) -> None:
         model = self.make_model(server.url)
         if not isinstance(model, ListsModels):
-            pytest.skip("it has no alist_models")
+            pytest.skip("the model has no alist_models")
         refusal: ConfigError | None = None
         try:
             run_with(model, model.alist_models)
@@ -41,7 +41,7 @@ class ListingTests(LLMTests):
         if refusal is not None:
             assert server.listings == []
             assert connections_to(server) == 0
-            assert model.backend.lower() in str(refusal).lower(), "the refusal does not name the backend"
+            assert model.backend.lower() in str(refusal).lower(), "the error does not name the backend"
 
     def test_all_models_are_listed_once_and_in_order_however_many_pages_they_take(self, server: FakeOpenAI) -> None:
         model = self._lister(server)
@@ -112,11 +112,11 @@ class ListingTests(LLMTests):
     def _lister(self, server: FakeOpenAI, **overrides: object) -> BaseChatModel:
         model = self.make_model(server.url, **overrides)
         if not isinstance(model, ListsModels):
-            pytest.skip("it has no alist_models")
+            pytest.skip("the model has no alist_models")
         try:
             _list(model)
         except ConfigError as error:
-            pytest.skip(f"it refuses to list models: {error}")
+            pytest.skip(f"the model does not support listing models: {error}")
         server.clear()
         return model
 

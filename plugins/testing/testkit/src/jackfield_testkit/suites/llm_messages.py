@@ -188,13 +188,13 @@ class OptionTests(LLMTests):
         if b'"temperature"' not in server.requests[-1].body:
             return  # the protocol uses a different name, and `extra_body` uses the protocol's names
         answer_of(model, config={"temperature": 0.25, "extra_body": {"temperature": 0.75}})
-        assert sent(server).get("temperature") == 0.75, "a value that must be sent unchanged was changed"
+        assert sent(server).get("temperature") == 0.75, "a value in `extra_body` must be sent unchanged"
 
     def test_options_that_nobody_set_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
         allowed = {"model", "messages", "stream", "stream_options"} | server.dialect.required_options
-        assert set(sent(server)) <= allowed, "a default that no caller chose would be sent"
+        assert set(sent(server)) <= allowed, "the request contains defaults that the caller did not set"
 
     def test_jackfields_own_options_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
@@ -254,7 +254,9 @@ class MediaTests(LLMTests):
         (tmp_path / "paper.pdf").write_bytes(content)
         parts = self._parts_sent(server, model, ContentItem(file=str(tmp_path / "paper.pdf")), taken=model.facts.files)
         if parts:
-            assert base64.b64encode(content).decode() in json.dumps(parts[1]), "the facts say that the model takes PDFs"
+            assert base64.b64encode(content).decode() in json.dumps(parts[1]), (
+                "the PDF was not sent, although the facts say that the model accepts PDFs"
+            )
             assert "paper.pdf" in json.dumps(parts[1])
 
     @pytest.mark.parametrize("role", ["user", "system"])

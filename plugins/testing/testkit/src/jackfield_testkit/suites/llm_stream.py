@@ -105,7 +105,7 @@ class StreamTests(LLMTests):
             assert plain.messages
             for delivery in DELIVERIES:
                 came = await model.acomplete(HELLO, [WEATHER])
-                assert came == plain, f"the answer differs if it is delivered like this: {delivery}"
+                assert came == plain, f"the response differs when it is delivered as {delivery!r}"
 
         run_with(model, ask)
 
@@ -119,7 +119,7 @@ class StreamTests(LLMTests):
         events = events_of(model, functions=[WEATHER])
         is_whole = fold(events, model.backend) == plain
         # In ASCII, because a report with a lone surrogate cannot be written.
-        assert is_whole, f"{events!a} is not {plain!a}"
+        assert is_whole, f"expected {plain!a}, got {events!a}"
         for event in events:
             str(event).encode()  # writing it down never fails
 
@@ -200,9 +200,9 @@ class StreamTests(LLMTests):
         }
         server.reply(replies.text("hi", usage=usage))
         reported = [event.usage for event in events_of(model) if isinstance(event, UsageReported)]
-        assert len(reported) == 1, f"usage is reported {len(reported)} times: one UsageReported for each answer"
+        assert len(reported) == 1, f"expected one UsageReported per response, got {len(reported)}"
         assert (reported[0].prompt_tokens, reported[0].completion_tokens, reported[0].total_tokens) == (100, 20, 120), (
-            "the server counted 100 tokens of the prompt and 20 of the answer"
+            "the server counted 100 prompt tokens and 20 completion tokens"
         )
         reasoning_tokens = 12 if server.dialect.counts_reasoning else 0
         assert (reported[0].cached_tokens, reported[0].reasoning_tokens) == (64, reasoning_tokens)
@@ -239,7 +239,7 @@ class StreamTests(LLMTests):
             await close(events)
             return await asyncio.to_thread(server.wait_until, _was_left, timeout_s=self.patience_s)
 
-        assert run_with(model, leave), "the stream was closed, but the server still has its connection"
+        assert run_with(model, leave), "the stream was closed, but the connection is still open"
 
     def test_cancelling_a_call_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("x").stall_after(0))
@@ -251,7 +251,7 @@ class StreamTests(LLMTests):
             await asyncio.wait([task])
             return await asyncio.to_thread(server.wait_until, _was_left, timeout_s=self.patience_s)
 
-        assert run_with(model, cancel), "the call was cancelled, but the server still has its connection"
+        assert run_with(model, cancel), "the call was cancelled, but the connection is still open"
 
     def test_leaving_a_blocking_iterator_closes_its_connection(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["first", " second"]).stall_after(1))
@@ -295,7 +295,7 @@ class StreamTests(LLMTests):
             await asyncio.wait(tasks)
             return together
 
-        assert run_with(model, all_at_once), "four calls were begun, and the server has not seen four"
+        assert run_with(model, all_at_once), "four calls were started, but they did not all reach the server"
 
     def test_others_run_while_the_server_is_silent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text(["half ", "x"]).stall_after(1))
@@ -319,7 +319,7 @@ class StreamTests(LLMTests):
             await asyncio.wait([reading, beginning])
             return waits
 
-        assert run_with(model, look_at_it), "the event loop stood still while the server was silent"
+        assert run_with(model, look_at_it), "the event loop was blocked while the server was silent"
 
     def test_threads_at_the_same_time_do_not_mix(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.respond(_echo)

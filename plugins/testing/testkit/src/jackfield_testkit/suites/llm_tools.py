@@ -38,7 +38,7 @@ class ToolTests(LLMTests):
     def tool_model(self, model: BaseChatModel) -> BaseChatModel:
         """Return the model if it supports native tool calls."""
         if not model.facts.native_tools:
-            pytest.skip("by its facts, the model has no native tool calls")
+            pytest.skip("according to its facts, the model has no native tool calls")
         return model
 
     # --- sent ---
@@ -71,7 +71,9 @@ class ToolTests(LLMTests):
         answer_of(tool_model, functions=[WEATHER, CLOCK], config={"function_choice": choice})
         assert sent(server).get("tool_choice") in wire
         if choice == "none" and sent(server).get("tool_choice") is None:
-            assert "tools" not in sent(server), "the model may still call the tools it gets"
+            assert "tools" not in sent(server), (
+                "with function_choice 'none', the model must not receive tools that it could call"
+            )
 
     # --- received ---
 
@@ -93,9 +95,9 @@ class ToolTests(LLMTests):
         written = [(call.name, call.arguments) for call in response.get_function_calls()]
         expected = [("get_weather", {"place": place}) for place in ("Bern", "北京", "Roma")]
         assert [(name, _read(arguments)) for name, arguments in written] == expected, (
-            f"the pieces of three calls were put together as {written}: each piece belongs to the call of its `index`"
+            f"the fragments of three calls were joined to {written}: each fragment belongs to the call with its `index`"
         )
-        assert _ids(response) == ["call_Bern", "call_北京", "call_Roma"], "a call does not keep the server's id"
+        assert _ids(response) == ["call_Bern", "call_北京", "call_Roma"], "the calls do not keep the server's ids"
 
     def test_calls_without_ids_get_different_ones(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:
         server.reply(replies.tool_calls([ToolCall("get_time", {}), ToolCall("get_time", {})]))
@@ -107,8 +109,8 @@ class ToolTests(LLMTests):
     def test_equal_calls_are_two_calls(self, server: FakeOpenAI, tool_model: BaseChatModel) -> None:
         server.reply(replies.tool_calls([ToolCall("get_time", {}, "a"), ToolCall("get_time", {}, "b")]))
         response = self._ask(tool_model)
-        assert _calls(response) == [("get_time", {}), ("get_time", {})], "two calls that look alike are two calls"
-        assert _ids(response) == ["a", "b"], "a call does not keep the server's id"
+        assert _calls(response) == [("get_time", {}), ("get_time", {})], "two equal calls must remain two calls"
+        assert _ids(response) == ["a", "b"], "the calls do not keep the server's ids"
 
     @pytest.mark.parametrize("arguments", [None, "", "{}"])
     def test_a_call_without_arguments_has_none(
@@ -166,11 +168,11 @@ class ToolTests(LLMTests):
         assert [(call["id"], call["function"]["name"]) for call in messages[1]["tool_calls"]] == [
             ("call_a", "get_weather"),
             ("call_b", "get_time"),
-        ], "the calls of the history are sent with other ids, or under other names"
+        ], "calls in the history are sent with different ids or names"
         assert [(message["tool_call_id"], text_of(message)) for message in messages[2:]] == [
             ("call_a", "snow 🌨"),
             ("call_b", "noon"),
-        ], "a result is sent under the id of another call: `extra['function_id']` of its message says whose it is"
+        ], "a result is sent with the id of another call: the id is in `extra['function_id']` of the result's message"
 
     def test_calls_of_two_turns_with_the_same_ids_are_answered_each(
         self, server: FakeOpenAI, tool_model: BaseChatModel

@@ -142,10 +142,12 @@ class ObserverSuite(Suite):
     def test_a_run_is_the_same_with_it(self, ending: str, caplog: pytest.LogCaptureFixture) -> None:
         without, _ = _run(ending, [])
         seen, observers = _run(ending, [self.make_observer()])
-        assert seen == without, "the run is another one with this observer"
+        assert seen == without, "the observer changes the run"
         faults = [record for record in caplog.records if record.name == "jackfield.observers"]
-        assert not faults, f"it fails, and is silenced at the third time: {faults[0].exc_text or faults[0].exc_info}"
-        assert observers, "it was silenced"
+        assert not faults, (
+            f"the observer fails and is disabled after the third failure: {faults[0].exc_text or faults[0].exc_info}"
+        )
+        assert observers, "the observer was disabled"
 
     def test_it_changes_no_event(self) -> None:
         observer = self.make_observer()
@@ -162,7 +164,7 @@ class ObserverSuite(Suite):
         _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
             _show(observer, events_of_a_run("run"))
-        assert not waited, f"the run is blocked meanwhile, at {waited[0]}"
+        assert not waited, f"the observer blocks the run, at {waited[0]}"
 
     def test_it_comes_back_from_every_event(self) -> None:
         # In a thread, so that an observer that never returns fails here without blocking other tests.
@@ -179,7 +181,7 @@ class ObserverSuite(Suite):
             gc.collect()
             time.sleep(0.01)  # one of the observer's threads may still be working
         kept = sorted({repr(payload()) for payload in held} - {"None"})
-        assert not kept, f"it keeps references to data after the run's end: {', '.join(kept)}"
+        assert not kept, f"the observer keeps references to data after the run has finished: {', '.join(kept)}"
         del observer
 
     def test_it_keeps_no_program_from_ending(self) -> None:
@@ -190,7 +192,7 @@ class ObserverSuite(Suite):
         for thread in staying:
             thread.join(1)
         left = [thread.name for thread in staying if thread.is_alive()]
-        assert not left, f"Python waits for its threads at the end: make them daemons ({', '.join(left)})"
+        assert not left, f"these threads keep Python from exiting: make them daemon threads ({', '.join(left)})"
         del observer
 
     # --- output ---
@@ -207,16 +209,16 @@ class ObserverSuite(Suite):
         _show(observer, events_of_a_run("run", PRIVATE))
         shown = "".join(capfd.readouterr())
         written = [file.name for file in _files_in(tmp_path) if PRIVATE.encode() in file.read_bytes()]
-        assert PRIVATE not in caplog.text, "a log contains texts of a run"
-        assert PRIVATE not in shown, "texts of a run are printed"
-        assert not written, f"texts of a run are in {', '.join(written)}"
+        assert PRIVATE not in caplog.text, "a log contains text from a run"
+        assert PRIVATE not in shown, "text from a run is printed"
+        assert not written, f"text from a run is stored in {', '.join(written)}"
 
     def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
     ) -> None:
         secrets = secrets_of_settings(self.config)
         if not secrets:
-            pytest.skip("its settings contain no secret")
+            pytest.skip("the settings contain no secret")
         caplog.set_level(logging.DEBUG)
         observer = self.make_observer()
         _run("finished", [observer])
@@ -233,7 +235,9 @@ class ObserverSuite(Suite):
             observer = self.make_observer()
             _show(observer, events_of_a_run("run"))
             time.sleep(_GRACE_S)
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
 
     # --- parts ---
 
@@ -245,7 +249,7 @@ class ObserverSuite(Suite):
             thread.start()
         for thread in threads:
             thread.join(self.patience_s)
-        assert not any(thread.is_alive() for thread in threads), "it does not return from an event"
+        assert not any(thread.is_alive() for thread in threads), "the observer does not return from an event"
         assert faults == []
 
 

@@ -108,7 +108,7 @@ class ParserSuite(Suite):
     # --- reading ---
 
     def test_its_samples_are_read(self) -> None:
-        assert self.samples, "give it something to read: samples = {'name.ext': (content, 'a text that is in it')}"
+        assert self.samples, "no samples: set samples = {'name.ext': (content, 'text that the file contains')}"
         for name, (data, expected) in self.samples.items():
             document = self.make_parser().parse(data, source=name)
             assert document.source == name
@@ -118,16 +118,20 @@ class ParserSuite(Suite):
 
     def test_blocks_stand_in_the_order_of_the_file(self) -> None:
         if self.one_block:
-            pytest.skip(f"its documents have one block: {self.one_block}")
+            pytest.skip(f"the parser's documents have a single block: {self.one_block}")
         several = {name: parts for name, (_, expected) in self.samples.items() if len(parts := _parts(expected)) > 1}
-        assert several, "give a sample two texts in their order, of two blocks: (content, ('the first', 'the last'))"
+        assert several, (
+            "at least one sample needs texts from two blocks, in order: (content, ('the first', 'the last'))"
+        )
         most = 0
         for name, parts in several.items():
             blocks = [block.text for block in self.make_parser().parse(self.samples[name][0], source=name).blocks]
             places = [next((n for n, text in enumerate(blocks) if part in text), -1) for part in parts]
-            assert places == sorted(places), f"{name}: {parts} stand in the blocks {places}"
+            assert places == sorted(places), (
+                f"{name}: expected {parts} in ascending blocks, found them in blocks {places}"
+            )
             most = max(most, len(set(places)))
-        assert most > 1, f"all texts of a sample stand in one block: give two that stand in two, not {several}"
+        assert most > 1, f"all texts of a sample are in the same block: use texts from two blocks, got {several}"
 
     def test_blocks_are_whole_and_stand_in_reading_order(self) -> None:
         for name, document in self._documents():
@@ -138,13 +142,13 @@ class ParserSuite(Suite):
         for name, document in self._documents():
             pages = [block.page for block in document.blocks]
             numbers = [page for page in pages if page is not None]
-            assert len(numbers) in (0, len(pages)), f"{name}: some blocks have a page and some have none"
+            assert len(numbers) in (0, len(pages)), f"{name}: either all blocks must have a page or none"
             assert numbers == sorted(numbers), f"{name}: {numbers}"
             assert all(number >= 1 for number in numbers), f"{name}: {numbers}"
 
     def test_files_in_a_file_are_left_to_others_only_if_declared(self) -> None:
         for name, document in self._documents():
-            assert self._spec().has_parts or document.parts == (), f"{name}: say has_parts=True in the descriptor"
+            assert self._spec().has_parts or document.parts == (), f"{name}: set has_parts=True in the descriptor"
             assert [part for part in document.parts if type(part.data) is not bytes] == []
 
     def test_the_same_bytes_give_the_same_document(self) -> None:
@@ -167,7 +171,7 @@ class ParserSuite(Suite):
     def test_an_empty_file_is_refused(self) -> None:
         with pytest.raises(DocParserError) as caught:
             self.make_parser().parse(b"", source="empty file.bin")
-        assert "empty file.bin" in str(caught.value), "a caller with ten files must know which one it is"
+        assert "empty file.bin" in str(caught.value), "the error must name the file, because callers may pass several"
 
     def test_what_it_cannot_read_is_refused_by_name(self) -> None:
         for name, data in self.unreadable.items():
@@ -212,7 +216,7 @@ class ParserSuite(Suite):
                     _read_or_refused(parser, declared + data, name)
         finally:
             codecs.unregister(note)
-        assert asked == [], "it passes the name of an encoding that a file states to Python"
+        assert asked == [], "the parser passes an encoding name from a file to Python"
 
     # --- cost and side effects ---
 
@@ -227,14 +231,14 @@ class ParserSuite(Suite):
     def test_memory_grows_no_faster_than_the_file(self) -> None:
         make_file = type(self).make_file
         if make_file is None:
-            pytest.skip("it has nothing that makes files of any length (make_file)")
+            pytest.skip("no make_file, which creates files of any length")
         parser = self.make_parser()
         parser.parse(make_file(2), source="x")
         short, long = (
             _peak_bytes(lambda count=count: parser.parse(make_file(count), source="x"))  # type: ignore[misc]
             for count in (10, 40)
         )
-        assert long <= 8 * short + 2**20, f"10 parts take {short} bytes, and 40 take {long}"
+        assert long <= 8 * short + 2**20, f"10 parts take {short} bytes, but 40 take {long}"
 
     def test_a_hostile_file_costs_an_error_and_nothing_else(self, tmp_path: Path) -> None:
         reader = self._reader(_TIGHT)
@@ -245,12 +249,12 @@ class ParserSuite(Suite):
             reading = sync.run(reader.read_all([tmp_path / name]))
             assert [error for error in reading.errors.values() if name not in str(error)] == []
             assert sum(len(block.text) for document in reading.documents for block in document.blocks) <= _MOST_MEMORY
-            assert sync.run(self._reader().read(tmp_path / good)).blocks, f"after {name}, no file is read any more"
+            assert sync.run(self._reader().read(tmp_path / good)).blocks, f"after {name}, no other file can be read"
 
     @pytest.mark.parametrize("piece", _REPEATED)
     def test_what_is_parsed_without_a_process_of_its_own_is_linear(self, piece: str) -> None:
         if not self._spec().in_process_bytes:
-            pytest.skip("all its files are parsed in a process with limits")
+            pytest.skip("all files are parsed in a process with limits")
         parser = self.make_parser()
         begun = [b"", *(data[: len(data) // 2] for data, _ in list(self.samples.values())[:2])]
 
@@ -266,7 +270,7 @@ class ParserSuite(Suite):
             work(beginning, 10)  # the first call may import or create things
             short, long = work(beginning, 2 * FEW), work(beginning, 2 * MANY)
             assert long <= GROWTH * short + 40, (
-                f"{piece!r} takes {short:.0f} steps for each byte, and {long:.0f} where there is 8 times more"
+                f"{piece!r} takes {short:.0f} steps per byte, but {long:.0f} when there are 8 times as many"
             )
         # The steps of a regular expression cannot be counted, so the longest prefix is measured instead.
         with given_up_after(self.giving_up_s):
@@ -278,21 +282,31 @@ class ParserSuite(Suite):
             for name, (data, _) in self.samples.items():
                 parser.parse(data, source=name)
         effects_stated = self._spec().effects
-        assert undeclared(effects, effects_stated) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, effects_stated) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
         if "files" not in effects_stated:
-            assert unexpected_reads(effects) == [], "it opens files: all that it reads is in `data`"
+            assert unexpected_reads(effects) == [], "the parser opens files, but must read only `data`"
 
     # --- selection by file ---
 
     def test_its_descriptor_says_which_files_it_reads(self) -> None:
         spec = self._spec()
-        assert {*spec.extensions, *spec.media_types, *spec.magic}, "nothing leads a file to it"
-        assert [text for text in spec.extensions if not _EXTENSION.fullmatch(text)] == [], "lower case, without the dot"
+        assert {*spec.extensions, *spec.media_types, *spec.magic}, (
+            "the descriptor needs extensions, media_types or magic, or no file reaches the parser"
+        )
+        assert [text for text in spec.extensions if not _EXTENSION.fullmatch(text)] == [], (
+            "extensions must be in lower case, without the dot"
+        )
         assert [text for text in spec.media_types if not _MEDIA_TYPE.fullmatch(text)] == []
-        assert b"" not in spec.magic, "every file begins with nothing"
+        assert b"" not in spec.magic, "`magic` must not contain empty bytes, because every file starts with them"
         for name, (data, _) in self.samples.items():
-            assert Path(name).suffix.removeprefix(".") in spec.extensions, f"{name} does not come to it by its name"
-            assert not spec.magic or data.startswith(tuple(spec.magic)), f"{name} begins with nothing of its `magic`"
+            assert Path(name).suffix.removeprefix(".") in spec.extensions, (
+                f"{name} has an extension that the descriptor does not list"
+            )
+            assert not spec.magic or data.startswith(tuple(spec.magic)), (
+                f"{name} does not start with any entry of `magic`"
+            )
 
     def test_files_come_to_it_by_extension_and_by_their_first_bytes(self, tmp_path: Path) -> None:
         reader = self._reader()
@@ -305,7 +319,7 @@ class ParserSuite(Suite):
                 (tmp_path / way).write_bytes(data)
                 blocks = sync.run(reader.read(tmp_path / way)).blocks
                 own = blocks[: len(expected)] if self._spec().has_parts else blocks
-                assert own == expected, f"as {way!r} it is read otherwise"
+                assert own == expected, f"the content is parsed differently as {way!r}"
 
     # --- parts ---
 
@@ -335,12 +349,10 @@ def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | Non
         document = parser.parse(data, source=source)
     except DocParserError as error:
         if source not in str(error):
-            pytest.fail(f"the error does not say which file it is ({source}): {error}")
+            pytest.fail(f"the error does not name the file ({source}): {error}")
         return None
     except Exception as error:  # noqa: BLE001 - any other is the failure that is looked for
-        pytest.fail(
-            f"{source} ends in {type(error).__name__}: {error}. Refuse it with a DocParserError: {data[:200]!r}"
-        )
+        pytest.fail(f"{source} raises {type(error).__name__}: {error}. Raise a DocParserError instead: {data[:200]!r}")
     assert isinstance(document, Document)
     return document
 
@@ -350,11 +362,11 @@ def _faults_of(block: object) -> Iterator[str]:
         yield f"{block!r:.100} is not a Block"
         return
     if not block.text.strip():
-        yield "a block has no text"
+        yield "a block contains no text"
     if block.kind not in _KINDS:
-        yield f"{block.kind!r} is not a kind of block"
+        yield f"{block.kind!r} is not a valid block kind"
     if (block.level >= 1) != (block.kind == "heading"):
-        yield f"the level of {block}"
+        yield f"headings, and only headings, must have a level of at least 1: {block}"
 
 
 def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:

@@ -59,7 +59,9 @@ class PluginSuite(Suite):
         mine = canonicalize_name(self.dist)
         problems = plain_host().catalog.problems
         assert [problem.text for problem in problems if problem.distribution == mine] == []
-        assert _rows(self.dist), f"{self.dist} has no entry point in the group jackfield.v1; is it installed?"
+        assert _rows(self.dist), (
+            f"{self.dist} has no entry point in the group jackfield.v1: check that {self.dist} is installed"
+        )
 
     def test_its_components_are_of_known_kinds_and_have_legal_names(self) -> None:
         rows = _rows(self.dist)
@@ -69,7 +71,7 @@ class PluginSuite(Suite):
     def test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major(self) -> None:
         core = _core(self.dist)
         assert floor_of(core), f"{core} has no lower bound"
-        assert core.specifier.contains("1.999"), f"{core} shuts out cores that keep the same plugin API"
+        assert core.specifier.contains("1.999"), f"{core} excludes core versions with the same plugin API"
 
     def test_it_shuts_out_versions_of_libraries_that_may_break_it(self) -> None:
         imported = {name for one in _sources(self.dist) for name in imported_packages(one)}
@@ -79,7 +81,9 @@ class PluginSuite(Suite):
                 floor = floor_of(one) or Version(metadata.version(one.name))
                 if one.specifier.contains(next_series(floor)):
                     advice[str(one)] = f"{one.name}>={floor},<{next_series(floor)}"
-        assert advice == {}, "a library stays compatible within a minor version before its 1.0: write what is behind it"
+        assert advice == {}, (
+            "before 1.0, a library stays compatible only within a minor version: use these requirements instead"
+        )
 
     def test_it_has_a_readme_and_a_summary(self) -> None:
         about = _metadata(self.dist)
@@ -93,7 +97,7 @@ class PluginSuite(Suite):
     def test_it_installs_its_own_packages_and_nothing_else(self) -> None:
         distribution = metadata.distribution(self.dist)
         if json.loads(distribution.read_text("direct_url.json") or "{}").get("dir_info", {}).get("editable"):
-            pytest.skip("it is installed as editable: what its wheel would have is not known")
+            pytest.skip("the distribution is installed in editable mode, so the contents of its wheel are unknown")
         tops = {path.parts[0] for path in distribution.files or ()}
         packages = {top for top in tops if not top.endswith(".dist-info")} - {"..", "__pycache__"}
         assert packages <= _own_packages(self.dist)
@@ -103,22 +107,25 @@ class PluginSuite(Suite):
         assert floor is not None, f"{_core(self.dist)} has no lower bound"
         index = index_for(floor, indexes())
         if index is None:
-            pytest.skip(f"this kit does not know the names of jackfield {floor}: pip install -U jackfield-testkit")
+            pytest.skip(
+                f"this testkit does not know the public names of jackfield {floor}; run: pip install -U "
+                "jackfield-testkit"
+            )
         missing = {name: one.path.name for one in _sources(self.dist) for name in unknown_names(one.nodes, index)}
-        assert missing == {}, f"{_core(self.dist)} lets in a core without these names; raise its lower bound"
+        assert missing == {}, f"{_core(self.dist)} allows a core version without these names: raise the lower bound"
 
     def test_its_packages_have_all_the_names_they_list_and_no_others(self) -> None:
         for name in sorted(_own_packages(self.dist)):
             package = import_module(name)
             missing = [listed for listed in getattr(package, "__all__", ()) if not hasattr(package, listed)]
-            assert missing == [], f"{name}.__all__ lists names that the package does not have"
+            assert missing == [], f"{name}.__all__ lists names that the package does not define"
             assert not hasattr(package, _NO_NAME), f"{name}.__getattr__ must raise AttributeError for unknown names"
 
     def test_its_code_imports_what_it_requires_and_nothing_else(self) -> None:
         imported = {name: one.path.name for one in _sources(self.dist) for name in imported_packages(one)}
         foreign = imported.keys() - _own_packages(self.dist) - sys.stdlib_module_names
         undeclared = {name: imported[name] for name in foreign if not _is_required(name, _requirements(self.dist))}
-        assert undeclared == {}, f"imported, but not among the requirements of {self.dist}"
+        assert undeclared == {}, f"imported, but not listed in the requirements of {self.dist}"
 
     # --- light modules ---
 
@@ -130,7 +137,7 @@ class PluginSuite(Suite):
         known = _own_packages(self.dist) | sys.stdlib_module_names
         imported = {name for name in _report(self.dist)["imported"] if not name.startswith("jackfield.plugins")}
         foreign = {name.partition(".")[0] for name in imported} - known
-        assert foreign == set(), "import these in the functions that need them, not in the light module"
+        assert foreign == set(), "import these packages in the functions that need them, not in the light module"
 
     def test_describing_it_does_nothing_else(self) -> None:
         assert _report(self.dist)["effects"] == []
@@ -154,7 +161,7 @@ class PluginSuite(Suite):
         cpu_ms = next((ms for ms in measured if ms < IMPORT_BUDGET_MS), IMPORT_BUDGET_MS)
         assert cpu_ms < IMPORT_BUDGET_MS, "importing the light modules and calling their hooks should take 5 ms of CPU"
         if cpu_ms > IMPORT_GOAL_MS:
-            told = f"describing {self.dist} took {cpu_ms:.1f} ms of CPU; {IMPORT_GOAL_MS:g} are the goal"
+            told = f"describing {self.dist} took {cpu_ms:.1f} ms of CPU; the goal is {IMPORT_GOAL_MS:g} ms"
             warnings.warn(told, stacklevel=1)
 
     # --- descriptors and targets ---
@@ -181,8 +188,12 @@ class PluginSuite(Suite):
             wanted = getattr(host.load_target(row, spec.target), "config_class", None) if spec.target else None
             if wanted is None or wanted.__module__.partition(".")[0] == "jackfield":  # settings of all such components
                 continue
-            assert spec.config, f"{row.id}: say config=, so that its settings are known before it is loaded"
-            assert host.load_target(row, spec.config) is wanted, f"{row.id}: its class has another `config_class`"
+            assert spec.config, (
+                f"{row.id}: set config= in the descriptor, so that the settings are known before the class is loaded"
+            )
+            assert host.load_target(row, spec.config) is wanted, (
+                f"{row.id}: config= does not match `config_class` of the class"
+            )
 
     def test_a_setting_that_its_classes_do_not_know_is_refused(self) -> None:
         host = plain_host()
@@ -199,7 +210,9 @@ class PluginSuite(Suite):
                 with pytest.raises(ConfigError) as caught:  # keywords are settings in addition to those of the dict
                     target({f"{_NO_SETTING}_1": 1}, **{f"{_NO_SETTING}_2": 1})
                 for name in (f"{_NO_SETTING}_1", f"{_NO_SETTING}_2"):
-                    assert name in str(caught.value), f"{row.id}: of a dict and keywords together, one has no effect"
+                    assert name in str(caught.value), (
+                        f"{row.id}: settings from a dict and from keywords must both take effect"
+                    )
 
     def test_its_readme_states_the_true_defaults_of_settings(self) -> None:
         defaults: dict[str, list[object]] = {}
@@ -209,14 +222,14 @@ class PluginSuite(Suite):
                 default = None if field.is_required() else field.get_default(call_default_factory=True)
                 defaults.setdefault(name, []).append(list(default) if isinstance(default, tuple) else default)
         wrong = {
-            name: f"it is {defaults[name][0]!r}, not {stated!r}"
+            name: f"expected {defaults[name][0]!r}, found {stated!r}"
             for name, stated in stated_defaults(readme_of(self.dist))
             # A setting without its own default may have one that depends on another setting, which tables may
             # state.
             if name in defaults and None not in defaults[name]
             if stated not in defaults[name]
         }
-        assert wrong == {}, "the README has a table with other defaults than the code"
+        assert wrong == {}, "a table in the README states different defaults than the code"
 
     def test_its_agents_require_the_components_that_they_look_up(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -227,14 +240,14 @@ class PluginSuite(Suite):
             for row, spec in _specs(self.dist)
             if row.kind == "agent"
         }
-        assert {name: found for name, found in missing.items() if found} == {}, "name them in `requires=`"
+        assert {name: found for name, found in missing.items() if found} == {}, "list these components in `requires=`"
 
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
         host = plain_host()
         for row, spec in _specs(self.dist):
             if spec.check:
                 found = host.load_target(row, spec.check)()
-                assert isinstance(found, list), f"{row.id}: {spec.check} gives no list"
+                assert isinstance(found, list), f"{row.id}: {spec.check} does not return a list"
                 assert all(isinstance(text, str) and text.strip() for text in found), f"{row.id}: {found!r}"
 
     # --- threads, processes, secrets ---
@@ -245,20 +258,20 @@ class PluginSuite(Suite):
     @pytest.mark.parametrize("method", ["fork", "spawn"])
     def test_its_components_can_be_loaded_in_another_process(self, method: str) -> None:
         if method not in _settled(self.dist):
-            pytest.skip(f"this system does not {method}")
+            pytest.skip(f"this system does not support {method}")
         assert _settled(self.dist)[method] == []
 
     def test_it_reads_only_the_secrets_that_it_declares(self) -> None:
         declared = {name for _, spec in _specs(self.dist) for name in spec.secrets}
         read = {name for one in _sources(self.dist) for name in secrets_read(one)}
-        assert read <= declared, "name them in `secrets=` of the descriptor, so that people know what is needed"
+        assert read <= declared, "list these secrets in `secrets=` of the descriptor, so that users know what is needed"
 
     def test_a_model_without_its_key_says_which_is_missing_and_asks_nobody(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         keyed = [(row, spec) for row, spec in _specs(self.dist) if row.kind == "llm" and spec.secrets]
         if not keyed:
-            pytest.skip("it has no backend that takes a key")
+            pytest.skip("the distribution has no backend that uses a key")
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         for name in chain.from_iterable(spec.secrets for _, spec in keyed):
             monkeypatch.delenv(name, raising=False)
@@ -322,7 +335,7 @@ def _folders(dist: str) -> list[Path]:
     folders = []
     for name in sorted({row.module.partition(".")[0] for row in _rows(dist)}):
         found = importlib.util.find_spec(name)
-        assert found is not None, f"the package {name!r}, which the entry points name, cannot be found"
+        assert found is not None, f"cannot find package {name!r}, which the entry points refer to"
         assert found.submodule_search_locations, f"{name!r} is not a package"
         folders.append(Path(next(iter(found.submodule_search_locations))))
     return folders
@@ -347,20 +360,22 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
             asyncio.run(model.acomplete([{"role": "user", "content": "hi"}]))
         except MissingSecretError as error:
             if error.variable not in spec.secrets:
-                pytest.fail(f"{row.id}: it misses {error.variable}, which it does not declare")
+                pytest.fail(f"{row.id}: {error.variable} is required but not declared")
         except (JackfieldError, NetworkBlockedError) as error:
             # Without a key, the backend may first need an address, or use a local server that needs no key.
             if watch.refused and not isinstance(error, ConfigError):
-                pytest.fail(f"{row.id}: without {' and '.join(spec.secrets)} it asks {watch.refused[0].where}")
+                pytest.fail(
+                    f"{row.id}: contacts {watch.refused[0].where} although {' and '.join(spec.secrets)} is missing"
+                )
 
 
 def _fault_of_target(row: Row, spec: ComponentSpec) -> str:
     made, base = plain_host().load_row(row), _base_class(row.kind, spec)
     if base is None:
-        return "" if callable(made) else "its target is not callable"
+        return "" if callable(made) else "the target is not callable"
     is_one = isinstance(made, base)  # such as a function that was turned into a tool
     is_one = is_one or (isinstance(made, type) and issubclass(made, base))
-    return "" if is_one else f"its target is not a class of {base.__name__}"
+    return "" if is_one else f"the target is not a subclass of {base.__name__}"
 
 
 def _base_class(kind: str, spec: ComponentSpec) -> type | None:
@@ -408,6 +423,6 @@ def _answer(module: str, argument: str, environment: Mapping[str, str], what: st
             check=False,
             stdin=subprocess.DEVNULL,
         )
-    assert done.returncode == 0, f"importing {what} ends the process:\n{done.stderr}"
+    assert done.returncode == 0, f"importing {what} terminates the process:\n{done.stderr}"
     report: dict[str, object] = json.loads(done.stdout)
     return report

@@ -31,9 +31,9 @@ def faults_of(spec: ComponentSpec) -> list[str]:
 
 def _names(spec: ComponentSpec) -> Iterator[str]:
     if not NAME.fullmatch(spec.name):
-        yield f"{spec.name!r:.80} is not a valid name: 1 to 64 of a-z, 0-9, _ and -, with no - or _ at the front"
+        yield f"{spec.name!r:.80} is not a valid name: use 1 to 64 of a-z, 0-9, _ and -, and do not start with - or _"
     for name in itertools.filterfalse(_VARIABLE.fullmatch, spec.secrets):
-        yield f"{name!r} is not a valid environment variable"
+        yield f"{name!r} is not a valid environment variable name"
     for word in set(spec.effects) - EFFECTS:
         yield f"{word!r} is not a valid effect: use {', '.join(sorted(EFFECTS))}"
 
@@ -44,7 +44,7 @@ def _unknown_keywords(spec: ComponentSpec) -> Iterator[str]:
         near = difflib.get_close_matches(key, known, n=1)
         # A keyword without a near match may belong to a newer core.
         if near:
-            yield f"it says {key!r}, which no core knows; is {near[0]!r} meant?"
+            yield f"unknown field {key!r}; did you mean {near[0]!r}?"
 
 
 def _addresses(spec: ComponentSpec) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _addresses(spec: ComponentSpec) -> Iterator[str]:
     needed = "" if getattr(spec, "tools", ()) else "target"  # a toolset may name them instead
     for what, target in named.items():
         if (target or what == needed) and not _TARGET.fullmatch(target):
-            yield f"its {what} {target!r} is not module:name"
+            yield f"{what} must be in the form module:name, got {target!r}"
 
 
 def _requirements(spec: ComponentSpec) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _requirements(spec: ComponentSpec) -> Iterator[str]:
     for address in (*spec.requires, *_required_by(spec)):
         kind, _, name = address.partition(".")
         if kind not in hook.KINDS or not NAME.fullmatch(name):
-            yield f"it requires {address!r}, which is not kind.name"
+            yield f"required components must be in the form kind.name, got {address!r}"
 
 
 def _required_by(spec: ComponentSpec) -> Iterator[str]:
@@ -76,10 +76,10 @@ def _required_by(spec: ComponentSpec) -> Iterator[str]:
 
 def _texts(spec: ComponentSpec) -> Iterator[str]:
     if "\n" in spec.summary:
-        yield "its summary is more than one line"
+        yield "the summary must be a single line"
     for place, text in _strings(_plain(spec)):
         if _CONTROL.search(text):
-            yield f"its {place} has control characters: {text!r:.80}"
+            yield f"{place} must not contain control characters: {text!r:.80}"
 
 
 def _strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
@@ -98,16 +98,16 @@ def _shape(spec: ComponentSpec) -> Iterator[str]:
     try:
         written = json.dumps(_plain(spec), allow_nan=False)
     except (TypeError, ValueError) as error:
-        yield f"it is not made of JSON's values: {error}"
+        yield f"the descriptor must be JSON-serializable: {error}"
         return
     if len(written) > MAX_BYTES:
-        yield f"it is {len(written)} bytes of JSON; {MAX_BYTES} are the most"
+        yield f"the descriptor is {len(written)} bytes of JSON; the limit is {MAX_BYTES}"
     read = json.loads(written)
     for field in fields(spec):
         value, back = getattr(spec, field.name), _restored(read[field.name], str(field.type))
         # Read-only mappings are as good as dicts.
         if back != value or not (type(back) is type(value) or isinstance(value, Mapping)):
-            yield f"its {field.name} is {value!r:.80}, and comes back from JSON as {back!r:.80}"
+            yield f"{field.name}={value!r:.80} becomes {back!r:.80} after a round trip through JSON"
 
 
 def _plain(spec: ComponentSpec) -> dict[str, object]:
@@ -142,4 +142,4 @@ def _tool(spec: ToolSpec) -> Iterator[str]:
         yield str(error)
     texts = [spec.description] if isinstance(spec.description, str) else list(spec.description.values())
     if not texts or "" in map(str.strip, texts):
-        yield "nothing tells a model what the tool does, or a description is empty"
+        yield "the tool has no description, or an empty one"

@@ -110,7 +110,9 @@ class ProcessorSuite(Suite):
     def test_it_stands_in_a_phase_and_says_the_same_in_its_descriptor(self) -> None:
         processor = self.make_processor()
         assert processor.phase in get_args(Phase)
-        assert processor.name not in (*processor.after, *processor.before), "it cannot come before or after itself"
+        assert processor.name not in (*processor.after, *processor.before), (
+            "a processor cannot come before or after itself"
+        )
         if not hasattr(self, "component"):
             return  # created by hand, and not offered by any plugin
         spec = plain_host().spec("processor", self.component, ProcessorSpec)
@@ -133,8 +135,10 @@ class ProcessorSuite(Suite):
         before = _frozen(request)
         inner = Inner(shown(self.harmless))
         sync.run(gathered(self.make_processor().wrap(inner)(request)))
-        assert _frozen(request) == before, "it changes the caller's request: make a new one with dataclasses.replace"
-        assert all(sent.messages for sent in inner.requests), "it sends a request without messages"
+        assert _frozen(request) == before, (
+            "the processor changes the caller's request: create a new one with dataclasses.replace"
+        )
+        assert all(sent.messages for sent in inner.requests), "the processor sends a request without messages"
 
     def test_tools_and_metadata_get_through(self) -> None:
         metadata = {"jackfield-testkit": "mine"}
@@ -190,7 +194,7 @@ class ProcessorSuite(Suite):
             expected = self._answer(events)
             cuts = list(recuts(events, seed=number))
             for cut, came in zip(cuts, each_through(self.make_processor(), self._request(), cuts), strict=True):
-                assert folded(came) == expected, f"cut like this, it is another answer: {cut}"
+                assert folded(came) == expected, f"the response differs when it is split like this: {cut}"
 
     def test_after_a_reset_the_answer_begins_anew(self) -> None:
         for text in (self.harmless, *self.texts):
@@ -198,7 +202,7 @@ class ProcessorSuite(Suite):
             for place in range(0, len(text), max(1, len(text) // 9)):
                 begun: list[ModelEvent] = [TextDelta(text[:place]), FunctionCallDelta(0, "c", "get_weather", "{")]
                 events = [*begun, StreamReset("again"), *shown(text)]
-                assert self._answer(events) == expected, "it keeps text that a reset has discarded"
+                assert self._answer(events) == expected, "the processor keeps text that a reset has discarded"
 
     def test_streaming_and_waiting_give_the_same(self) -> None:
         for text in (self.harmless, *self.texts):
@@ -208,7 +212,7 @@ class ProcessorSuite(Suite):
 
     def test_it_holds_back_no_more_than_it_says(self) -> None:
         if self.max_held is None:
-            pytest.skip("it does not say how much it holds back (max_held)")
+            pytest.skip("the suite does not set max_held, the amount of text that may be held back")
         came: list[ModelEvent] = []
         text = self.harmless * 3
         missing: list[int] = []
@@ -231,7 +235,9 @@ class ProcessorSuite(Suite):
 
         work(10)  # the first call may import or create things
         short, long = work(FEW), work(MANY)
-        assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
+        assert long <= GROWTH * short + 20, (
+            f"{short:.0f} steps per character for {FEW} characters, but {long:.0f} for {MANY}"
+        )
         assert long <= _MOST_WORK
 
     @pytest.mark.parametrize("piece", HOSTILE_PIECES)
@@ -253,7 +259,7 @@ class ProcessorSuite(Suite):
             came: list[ModelEvent] = []
             with pytest.raises(ModelRequestError) as caught:
                 sync.run(_gathered_into(came, self.make_processor().wrap(inner)(self._request())))
-            assert caught.value is error, "it replaces the original error"
+            assert caught.value is error, "the processor replaces the original error"
             assert inner.open == 0
             assert not [event for event in came if isinstance(event, ModelFinished)]
 
@@ -261,13 +267,13 @@ class ProcessorSuite(Suite):
         for text in (self.harmless, *self.texts):
             inner = Inner([*(TextDelta(letter) for letter in text), ModelFinished("stop")])
             sync.run(_first_of(self.make_processor().wrap(inner)(self._request())))
-            assert inner.open == 0, "the stream inside stays open: use `async with jackfield.streams.closing(events)`"
+            assert inner.open == 0, "the inner stream stays open: use `async with jackfield.streams.closing(events)`"
 
     def test_a_cancelled_call_closes_what_is_inside(self) -> None:
         inner = _Silent()
         ended = sync.run(_cancelled(self.make_processor().wrap(inner)(self._request()), inner, self.patience_s))
-        assert ended, "cancelled, it continues"
-        assert inner.open == 0, "the stream inside stays open"
+        assert ended, "the processor continues after it is cancelled"
+        assert inner.open == 0, "the inner stream stays open"
 
     def test_the_event_loop_is_never_held_up(self) -> None:
         processor = self.make_processor()

@@ -333,13 +333,13 @@ for pid in {1, os.getppid()} - {0}:
         command = sandbox.command(program)
         with _Family(command, program) as family:
             family.process.send_signal(number)
-            assert family.has_ended(self.patience_s), "a process that the program started is still running"
+            assert family.has_ended(self.patience_s), "a process started by the program is still running"
 
     def test_it_ends_with_the_process_that_started_it(self, sandbox: ProgramSandbox, places: Places) -> None:
         program = _program(places, _FAMILY)
         with _Family([sys.executable, "-I", "-c", _HOST, *sandbox.command(program)], program) as family:
             family.process.kill()
-            assert family.has_ended(self.patience_s), "a process that the program started is still running"
+            assert family.has_ended(self.patience_s), "a process started by the program is still running"
 
 
 class _Family:
@@ -413,7 +413,7 @@ def _attributes(path: Path) -> tuple[int, int]:
 
 def _needs(sandbox: ProgramSandbox, risk: Risk) -> None:
     if risk not in sandbox.protection().covers:
-        pytest.skip(f"it does not cover {risk} here")
+        pytest.skip(f"the sandbox does not cover {risk} here")
 
 
 def _program(places: Places, code: str, *arguments: str, **more: Any) -> Program:

@@ -107,14 +107,14 @@ class SearcherSuite(Suite):
         searcher, corpus = self.make_searcher(), self._corpus()
         for number, (text, query) in enumerate(PASSAGES):
             found = [hit.chunk.index for hit in _run(searcher, query, corpus, 3)]
-            assert number in found, f"{query!r} does not find {text!r} among the first three"
+            assert number in found, f"{text!r} is not among the first three hits for {query!r}"
 
     def test_it_finds_chinese(self) -> None:
         self._needs_a_query()
         searcher, corpus = self.make_searcher(), corpus_of([text for text, _ in (*PASSAGES, *CHINESE)])
         for number, (text, query) in enumerate(CHINESE, start=len(PASSAGES)):
             found = [hit.chunk.index for hit in _run(searcher, query, corpus, 3)]
-            assert number in found, f"{query!r} does not find {text!r} among the first three"
+            assert number in found, f"{text!r} is not among the first three hits for {query!r}"
 
     def test_nothing_is_found_where_nothing_is(self) -> None:
         assert self._search("tea", Corpus(()), limit=5) == []
@@ -126,10 +126,10 @@ class SearcherSuite(Suite):
         searcher, corpus = self.make_searcher(), self._corpus()
         found = {query: [hit.chunk.text for hit in _run(searcher, query, corpus, 5)] for query in UNKNOWN}
         if self.always_finds:
-            assert any(found.values()), "it can return no hits: leave `always_finds` out"
+            assert any(found.values()), "the searcher can return no hits: remove `always_finds`"
         else:
             assert {query: texts for query, texts in found.items() if texts} == {}, (
-                "these share nothing with their query: give no hit, or say why in `always_finds`"
+                "these hits have nothing in common with their query: return none, or give a reason in `always_finds`"
             )
 
     def test_hits_are_chunks_of_the_corpus_and_no_more_than_asked_for(self) -> None:
@@ -138,8 +138,10 @@ class SearcherSuite(Suite):
         for limit in (1, 2, 7, 60, 1000):
             hits = _run(searcher, "stone river cloud", corpus, limit)
             assert len(hits) <= limit
-            assert all(any(hit.chunk is chunk for chunk in corpus.chunks) for hit in hits), "it makes chunks of its own"
-            assert len({hit.chunk.id for hit in hits}) == len(hits), "it gives a chunk twice"
+            assert all(any(hit.chunk is chunk for chunk in corpus.chunks) for hit in hits), (
+                "the searcher returns chunks that are not in the corpus"
+            )
+            assert len({hit.chunk.id for hit in hits}) == len(hits), "the searcher returns a chunk twice"
 
     def test_the_best_come_first_whatever_the_limit(self) -> None:
         corpus = corpus_of(_many_texts(60))
@@ -174,17 +176,17 @@ class SearcherSuite(Suite):
             selected = {corpus.chunks[number].id for number in corpus.select(where).numbers}
             hits = sync.run(searcher.search("stone river", corpus, limit=500, where=where))
             ids = {hit.chunk.id for hit in hits}
-            assert ids <= selected, f"it finds chunks outside of the filter {where}"
+            assert ids <= selected, f"the searcher returns chunks that the filter {where} excludes"
             if not self.ignores_query:
                 expected = {hit.chunk.id for hit in everything} & selected
-                assert ids >= expected, f"it misses chunks that the filter {where} selects"
+                assert ids >= expected, f"the searcher misses chunks that the filter {where} selects"
 
     def test_a_filter_leaves_as_many_hits_as_there_are(self) -> None:
         self._needs_a_query()
         corpus, searcher = _filtered_corpus(), self.make_searcher()
         where = Where.parse({"number": {"gte": 100}})  # far behind the best hits
         hits = sync.run(searcher.search("stone river", corpus, limit=5, where=where))
-        assert len(hits) == 5, "it filters the best hits only: search on until there are enough"
+        assert len(hits) == 5, "only the best hits are filtered: continue searching until there are enough"
         assert _seen(_run(searcher, "stone river", corpus, 5)) == _seen(
             _run(self.make_searcher(), "stone river", corpus, 5)
         )
@@ -195,7 +197,7 @@ class SearcherSuite(Suite):
             corpus = Corpus(tuple(Chunk(f"id-{name}", f"/data/{name}.md", "green tea", 0, tokens=2) for name in names))
             assert [hit.chunk.source for hit in _run(searcher, "green tea", corpus, 9)] == [
                 chunk.source for chunk in corpus.chunks
-            ], "it gives a text once, or takes a chunk for one of another document"
+            ], "the searcher merges equal texts, or confuses chunks of different documents"
             for chunk in corpus.chunks:
                 where = Where.parse({"path": chunk.source})
                 hits = sync.run(searcher.search("green tea", corpus, limit=9, where=where))
@@ -253,7 +255,7 @@ class SearcherSuite(Suite):
             chunk.read = 0
         _run(searcher, "another cloud", Corpus(tuple(counted)), 3)
         assert sum(chunk.read for chunk in counted) <= 50, (
-            "it reads the whole corpus again for a second query: keep the index by `corpus.content_hash`"
+            "the searcher reads the whole corpus again for a second query: cache the index by `corpus.content_hash`"
         )
 
     # --- preparing ---
@@ -266,7 +268,7 @@ class SearcherSuite(Suite):
             chunk.read = 0
         sync.run(searcher.prepare(Corpus(tuple(counted))))
         found = _run(searcher, "stone river", Corpus(tuple(counted)), 3)
-        assert sum(chunk.read for chunk in counted) <= 50, "make in `prepare` what searches need, once"
+        assert sum(chunk.read for chunk in counted) <= 50, "build everything that searches need once, in `prepare`"
         assert _seen(found) == _seen(self._search("stone river", corpus_of(_many_texts(200)), limit=3))
 
     def test_progress_grows_to_all_chunks(self) -> None:
@@ -333,13 +335,15 @@ class SearcherSuite(Suite):
         with watching() as effects:
             self._search("rye bread", self._corpus(), limit=3)
         spec = host.spec_of(host.find("searcher", self.component), SearcherSpec)
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
 
     # --- parts ---
 
     def _needs_a_query(self) -> None:
         if self.ignores_query:
-            pytest.skip(f"it finds the same for every query: {self.ignores_query}")
+            pytest.skip(f"the searcher returns the same hits for every query: {self.ignores_query}")
 
     def _corpus(self) -> Corpus:
         return corpus_of([text for text, _ in PASSAGES])

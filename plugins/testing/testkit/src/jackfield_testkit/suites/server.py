@@ -182,7 +182,7 @@ class ServerSuite(Suite):
         served = serve(face, tokens=True)
         run_id = self.run_id_in(served.ask(self.question("echo", "mine"), token=ADA))
         if not run_id:
-            pytest.skip("its protocol shows no ids of runs")
+            pytest.skip("the protocol does not reveal run ids")
         unknown = "".join("0" if char.isalnum() else char for char in run_id[:-1]) + "1"
         for mine, none in zip(self.requests_of_run(run_id), self.requests_of_run(unknown), strict=True):
             reply, expected = served.ask(mine, token=BOB), served.ask(none, token=BOB)
@@ -200,7 +200,7 @@ class ServerSuite(Suite):
         first = served.ask(self.question("recall", "The code is 7301."), token=ADA)
         request = self.next_question("recall", "Go on.", first)
         if request is None:
-            pytest.skip("its clients send the whole conversation")
+            pytest.skip("clients send the whole conversation")
         assert "7301" not in served.ask(request, token=BOB).text
         assert self.text_in(served.ask(request, token=ADA)) == "The code is 7301. / Go on."
 
@@ -229,7 +229,7 @@ class ServerSuite(Suite):
         served = serve(face)
         request = self.question("echo", "Hi")
         if not request.body:
-            pytest.skip("its questions have no body")
+            pytest.skip("questions have no body")
         body = NOT_JSON[name]
         reply = served.ask(HttpRequest(method=request.method, path=request.path, body=body, headers=request.headers))
         self._check_refused(reply)
@@ -242,7 +242,7 @@ class ServerSuite(Suite):
         try:
             key, value = next(iter(json.loads(request.body).items()))
         except (ValueError, AttributeError):
-            pytest.skip("its questions are not JSON objects")
+            pytest.skip("questions are not JSON objects")
         twice = request.body.rstrip()[:-1] + f", {json.dumps(key)}: {json.dumps(value)}}}".encode()
         self._check_refused(
             served.ask(HttpRequest(method=request.method, path=request.path, body=twice, headers=request.headers))
@@ -257,7 +257,7 @@ class ServerSuite(Suite):
         try:
             table = json.loads(request.body)
         except ValueError:
-            pytest.skip("its questions are not JSON")
+            pytest.skip("questions are not JSON")
         for changed in _with_each_value_replaced(table, value):
             body = json.dumps(changed).encode()
             reply = served.ask(
@@ -273,7 +273,7 @@ class ServerSuite(Suite):
         served = serve(face)
         request = self.question("echo", "x" * (_MAX_BODY_BYTES + 1))
         if len(request.body) <= _MAX_BODY_BYTES:
-            pytest.skip("its questions have no body")
+            pytest.skip("questions have no body")
         reply = served.ask(request, chunked=chunked)
         assert reply.status == 413
         assert self.is_error(reply), reply.text
@@ -328,7 +328,7 @@ class ServerSuite(Suite):
     ) -> None:
         request = self.streamed_question("falls_silent", "Hi")
         if request is None:
-            pytest.skip("its answers do not come piece by piece")
+            pytest.skip("answers are not streamed")
         served = serve(face, speed=_FAST)
         with served.connect() as connection:
             connection.sendall(request.encode())
@@ -366,7 +366,7 @@ class ServerSuite(Suite):
     def test_it_keeps_no_run_of_its_own(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
         run_id = self.run_id_in(serve(face).ask(self.question("echo", "mine")))
         if not run_id:
-            pytest.skip("its protocol shows no ids of runs")
+            pytest.skip("the protocol does not reveal run ids")
         other_agents = serve(face)
         for request in self.requests_of_run(run_id):
             self._check_refused(other_agents.ask(request))

@@ -98,7 +98,7 @@ class StoreSuite(Suite):
         Override this to test that an outage neither loses entries nor leaves runs held. With the test's settings, a
         write should fail within a second.
         """
-        pytest.skip("override the fixture `outage`: it makes the store unusable, such as by locking what it writes to")
+        pytest.skip("override the fixture `outage` to make the store unusable, for example by locking its files")
 
     # --- settings ---
 
@@ -112,7 +112,7 @@ class StoreSuite(Suite):
     ) -> None:
         secrets = secrets_of_settings(settings)
         if not secrets:
-            pytest.skip("its settings contain no secret")
+            pytest.skip("the settings contain no secret")
         caplog.set_level(logging.DEBUG)
         store = make()
         _begun(store, "r", "first")
@@ -236,7 +236,7 @@ class StoreSuite(Suite):
     def test_a_signal_reaches_every_other_process_that_listens(self, make: Callable[[], Store]) -> None:
         sender = make()
         if type(sender).send is Store.send:
-            pytest.skip("it sends no signals")
+            pytest.skip("the store does not send signals")
         _begun(sender, "r", "first")
 
         async def exchange() -> list[list[Signal]]:
@@ -254,7 +254,7 @@ class StoreSuite(Suite):
     def test_a_store_that_reports_writes_does_so_after_each_of_another_process(self, make: Callable[[], Store]) -> None:
         reader, writer = make(), make()
         if not reader.reports_writes:
-            pytest.skip("it does not report writes")
+            pytest.skip("the store does not report writes")
 
         async def exchange() -> None:
             signals = reader.listen()
@@ -356,7 +356,9 @@ class StoreSuite(Suite):
             late = asyncio.run(other.hold(state))
             asyncio.run(other.release(state, late))
             run, entries = asyncio.run(store.read(state))
-            assert (run.state, run.is_held, entries) == (state, False, ["first", "last"]), "the end is written once"
+            assert (run.state, run.is_held, entries) == (state, False, ["first", "last"]), (
+                "the end must be written once"
+            )
             again = asyncio.run(other.hold(state))
             asyncio.run(other.append(state, again, ["goes on"]))
             ended, (run, entries) = run, asyncio.run(store.read(state))
@@ -370,7 +372,7 @@ class StoreSuite(Suite):
         asyncio.run(store.release("r", hold))  # it may have ended already
         run, entries = asyncio.run(other.read("r"))
         assert (run.state, run.is_held, entries) == (RUNNING, False, ["first"])
-        assert run in asyncio.run(other.runs(state=RUNNING)), "agents recover it from a list"
+        assert run in asyncio.run(other.runs(state=RUNNING)), "agents recover interrupted runs from this list"
         with pytest.raises(RunBusyError):
             asyncio.run(store.append("r", hold, ["late"]))
         new = asyncio.run(other.hold("r"))
@@ -378,7 +380,7 @@ class StoreSuite(Suite):
         asyncio.run(store.release("r", hold))  # late, for a hold that has ended
         asyncio.run(other.append("r", new, ["second"]))
         assert asyncio.run(store.read("r"))[1] == ["first", "second"]
-        assert asyncio.run(other.read("other"))[0].is_held, "a release ends one hold"
+        assert asyncio.run(other.read("other"))[0].is_held, "a release must end a single hold"
         asyncio.run(store.append("other", kept, []))
 
     def test_a_late_release_leaves_the_next_hold_of_the_same_store(self, make: Callable[[], Store]) -> None:
@@ -475,7 +477,7 @@ class StoreSuite(Suite):
         with outage(), pytest.raises(StoreUnavailableError, match=r"\w"):
             asyncio.run(store.append("r", hold, ["second"]))
         asyncio.run(store.append("r", hold, ["second"]))
-        assert asyncio.run(make().read("r"))[1] == ["first", "second"], "a repeated write is stored once"
+        assert asyncio.run(make().read("r"))[1] == ["first", "second"], "a repeated write must be stored once"
         with outage(), pytest.raises(StoreUnavailableError):
             asyncio.run(store.append("r", hold, ["last"], state="finished"))
         asyncio.run(store.append("r", hold, ["last"], state="finished"))
@@ -529,7 +531,7 @@ class StoreSuite(Suite):
 
         store.append = counted  # type: ignore[method-assign]
         result = FnCallAgent([pay], ScriptedModel(asks), store=store).ask("Pay.")
-        assert (result.text, done, failed) == ("It is paid.", ["paid"], [0, 0]), "nothing is done during an outage"
+        assert (result.text, done, failed) == ("It is paid.", ["paid"], [0, 0]), "no call may be made during an outage"
         run, _ = asyncio.run(make().read(result.run_id))
         assert (run.state, run.is_held) == ("finished", False)
 
@@ -577,7 +579,7 @@ class StoreSuite(Suite):
         """Record four runs, one of which failed, and return a function that searches them and returns titles."""
         store = make()
         if type(store).search is Store.search:
-            pytest.skip("it does not search its runs")
+            pytest.skip("the store does not support searching runs")
         dialogue = [
             ("How high is the tide?", "It is 3.5 m, says THE TABLE."),
             ("潮汐是什么？", "海水的涨落。"),
@@ -644,7 +646,7 @@ class StoreSuite(Suite):
     def test_a_run_gets_another_title_also_while_it_runs(self, make: Callable[[], Store]) -> None:
         store = make()
         if type(store).rename is Store.rename:
-            pytest.skip("it does not rename its runs")
+            pytest.skip("the store does not support renaming runs")
 
         async def main() -> None:
             hold = await store.create(StoredRun(run_id="a", title="before"), ["{}"])
@@ -676,7 +678,7 @@ class StoreSuite(Suite):
     def test_a_run_is_found_as_it_is_now_and_not_after_it_was_deleted(self, make: Callable[[], Store]) -> None:
         store = make()
         if type(store).search is Store.search:
-            pytest.skip("it does not search its runs")
+            pytest.skip("the store does not support searching runs")
 
         def found(text: str) -> list[str]:
             return [run.run_id for run in asyncio.run(store.search(text))]
@@ -700,7 +702,9 @@ class StoreSuite(Suite):
             store = make()
             hold = _begun(store, "r", "first")
             asyncio.run(store.append("r", hold, ["last"], state="finished"))
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
 
 
 def _begun(store: Store, run_id: str, *entries: str, session: str = "") -> int:

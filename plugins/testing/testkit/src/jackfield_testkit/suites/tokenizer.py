@@ -108,14 +108,18 @@ class TokenizerSuite(Suite):
         with watching() as effects:
             made = self.make_tokenizer()
             assert made.name
-        assert (effects.outside, effects.read) == ([], []), "read the vocabulary at the first call"
+        assert (effects.outside, effects.read) == ([], []), (
+            "creating a tokenizer must not read files or connect: read the vocabulary on the first call"
+        )
 
     def test_making_one_loads_no_library_that_encodes(self) -> None:
         # In a separate interpreter, because other tests may have loaded the packages here.
         command = [sys.executable, "-B", "-c", _MAKE_ONE, self.component, json.dumps(dict(self.config)), *HEAVY]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
         assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == [], "import it at the first call"
+        assert done.stdout.split() == [], (
+            "creating a tokenizer must not import these packages: import them on the first call"
+        )
 
     def test_it_does_what_it_declares_and_nothing_else(self, tokenizer: Tokenizer) -> None:
         host = plain_host()
@@ -123,7 +127,9 @@ class TokenizerSuite(Suite):
             tokenizer.count("one two")
             tokenizer.cut("one two", 1)
         spec = host.spec_of(host.find("tokenizer", self.component), TokenizerSpec)
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
 
     # --- counting ---
 
@@ -154,7 +160,9 @@ class TokenizerSuite(Suite):
     def test_a_text_again_and_again_has_ever_more_tokens(self, tokenizer: Tokenizer) -> None:
         for text in TEXTS[3:9]:
             once, often = tokenizer.count(text), tokenizer.count(text * 40)
-            assert 20 * once <= often <= 40 * (once + SLACK), f"{text!r}: {once} tokens, and {often} of it forty times"
+            assert 20 * once <= often <= 40 * (once + SLACK), (
+                f"{text!r}: {once} tokens, but {often} when repeated forty times"
+            )
 
     # --- tokens ---
 
@@ -167,7 +175,7 @@ class TokenizerSuite(Suite):
     def test_what_looks_like_a_control_token_is_text(self, tokenizer: Tokenizer) -> None:
         for text in self.control_tokens:
             assert tokenizer.count(text) > 1, (
-                f"{text} counts as one token: a user could write a token reserved for servers"
+                f"{text} counts as one token, so users could write tokens reserved for servers"
             )
             if tokenizer.exact:
                 said = f"a {text} b"
@@ -189,7 +197,7 @@ class TokenizerSuite(Suite):
 
     def test_without_a_vocabulary_there_are_no_tokens_and_it_says_so(self, tokenizer: Tokenizer) -> None:
         if tokenizer.exact:
-            pytest.skip("it has a vocabulary")
+            pytest.skip("the tokenizer has a vocabulary")
         for ask in (lambda: tokenizer.encode("a"), lambda: tokenizer.decode([1])):
             with pytest.raises(ConfigError):
                 ask()
@@ -200,7 +208,7 @@ class TokenizerSuite(Suite):
         for text in TEXTS:
             for most in (1, 2, 3, 5, 12, 40):
                 beginning = tokenizer.cut(text, most)
-                assert text.startswith(beginning), f"{beginning!r} does not begin {text!r}"
+                assert text.startswith(beginning), f"{text!r} does not start with {beginning!r}"
                 assert tokenizer.count(beginning) <= most, f"{beginning!r} has more than {most} tokens"
 
     def test_a_cut_is_as_long_as_it_may_be(self, tokenizer: Tokenizer) -> None:
@@ -208,7 +216,7 @@ class TokenizerSuite(Suite):
             for most in (1, 2, 3, 5, 12, 40):
                 end = len(tokenizer.cut(text, most))
                 assert end == len(text) or tokenizer.count(text[: end + 1]) > most, (
-                    f"{text[: end + 1]!r} would have done: {most} tokens"
+                    f"{text[: end + 1]!r} also fits into {most} tokens"
                 )
 
     def test_a_text_that_fits_is_not_cut_and_nothing_is_left_of_one_for_which_there_is_no_room(
@@ -266,7 +274,7 @@ class TokenizerSuite(Suite):
     @staticmethod
     def _needs_tokens(tokenizer: Tokenizer) -> None:
         if not tokenizer.exact:
-            pytest.skip("it only estimates, so there are no tokens")
+            pytest.skip("the tokenizer only estimates and has no tokens")
 
 
 def _of_all_planes() -> Iterator[str]:
@@ -287,5 +295,5 @@ def _no_panic() -> Iterator[None]:
         raise
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            pytest.fail(f"the library that encodes has panicked, which ends the thread: {str(error)[:200]}")
+            pytest.fail(f"the encoding library panicked, which terminates the thread: {str(error)[:200]}")
         raise

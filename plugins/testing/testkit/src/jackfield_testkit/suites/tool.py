@@ -126,37 +126,43 @@ class ToolSuite(Suite):
         schema = _schema(tool)
         check_tool_schema(tool.name, schema)
         for lang in _LANGUAGES:
-            assert in_language(tool.description, lang).strip(), f"it has no description in {lang!r}, nor any other"
+            assert in_language(tool.description, lang).strip(), (
+                f"the tool has no description, in {lang!r} or any other language"
+            )
             told = tool.schema(lang)
-            assert json.loads(json.dumps(told)) == told, "its schema changes on its way through JSON"
+            assert json.loads(json.dumps(told)) == told, "the schema changes in a round trip through JSON"
         bare = [name for name, entry in schema.get("properties", {}).items() if not entry.get("description")]
-        assert bare == [], "a model knows nothing about these arguments but their names: describe them in the schema"
+        assert bare == [], "these arguments have no description: describe them in the schema"
         used = {name for arguments, _ in self.examples for name in arguments}
         assert used - set(schema.get("properties", {})) == set(), (
-            "its examples have these arguments, and a model never learns of them: describe them in the schema"
+            "the examples use arguments that the schema lacks: describe them in the schema"
         )
 
     def test_parameters_in_a_list_lose_nothing_when_they_become_a_schema(self) -> None:
         given: Any = self.make_tool().load().parameters
         if isinstance(given, Mapping):
-            pytest.skip("its parameters are JSON Schema")
+            pytest.skip("the parameters are JSON Schema")
         schema = _schema(self.make_tool().load())
         names = [entry["name"] for entry in given]
-        assert len(set(names)) == len(names), f"of two arguments of one name, a model sees one: {names}"
+        assert len(set(names)) == len(names), (
+            f"two arguments have the same name, so a model sees only one of them: {names}"
+        )
         for entry in given:
             name = entry["name"]
             assert "type" not in entry or "type" in schema["properties"][name], (
-                f"{name!r} has the type {entry['type']!r}, which JSON Schema does not know: any value would fit"
+                f"{name!r} has type {entry['type']!r}, which JSON Schema does not define, so any value would "
+                "be accepted"
             )
             assert isinstance(entry.get("required", False), bool), (
-                f"{name!r} has the text {entry['required']!r} for `required`, and so is not: write True or False"
+                f"{name!r}: `required` must be True or False, got {entry['required']!r}"
             )
 
     def test_its_descriptor_and_its_class_say_the_same(self) -> None:
         tool = self.make_tool()
         made = tool.load()
         assert differences(_spec(tool), made) == {}, (
-            "the first of each pair is the descriptor's, the second the function's; to write it again: "
+            "the first value of each pair is the descriptor's, the second the function's; to regenerate the "
+            "descriptor, run: "
             f"python -m jackfield_testkit.tool_specs {tool.row.module.partition('.')[0]}"
         )
         names = (
@@ -166,15 +172,16 @@ class ToolSuite(Suite):
         parameters = {"parameters": (tool.schema()["parameters"], made.schema()["parameters"])}
         pairs = {name: (getattr(tool, name), getattr(made, name)) for name in names} | parameters
         assert {name: pair for name, pair in pairs.items() if pair[0] != pair[1]} == {}, (
-            "the first of each pair is the descriptor's, the second the class's: people who use the class get another "
-            "tool than those who name it"
+            "the first value of each pair is the descriptor's, the second the class's: the tool must be the "
+            "same whether "
+            "it is created from the class or by name"
         )
         assert _texts(tool.description) == _texts(made.description)
 
     # --- results ---
 
     def test_its_examples_give_what_they_promise(self, bench: Bench) -> None:
-        assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
+        assert self.examples, "no examples: set examples = [({argument: value}, 'text that the result contains')]"
         for arguments, expected in self.examples:
             bench.tool.parse_arguments(arguments)
             _expect(bench.call(arguments), arguments, expected)
@@ -187,7 +194,7 @@ class ToolSuite(Suite):
     def test_who_declares_text_reads_arguments_however_they_are_written(self, bench: Bench) -> None:
         tool = bench.tool.load()
         if not tool.takes_text:
-            pytest.skip("it takes its arguments as a dict")
+            pytest.skip("the tool takes its arguments as a dict")
         for arguments, expected in self.examples:
             for written in _written(arguments):
                 _expect(bench.call_directly(written), arguments, expected)
@@ -211,7 +218,9 @@ class ToolSuite(Suite):
 
     def test_a_long_result_can_be_cut_and_none_is_a_flood(self, bench: Bench) -> None:
         for arguments, _ in self.examples:
-            assert len(_text_of(bench.call(arguments))) <= MOST_CHARS, "give a part, and say how to get the rest"
+            assert len(_text_of(bench.call(arguments))) <= MOST_CHARS, (
+                "the result is too long: return a part, and say how to get the rest"
+            )
             short = bench.finish(arguments, executor=bench.executor(max_result_chars=40)).message
             assert len(short.get_text_content()) <= 120 * max(1, len(short.items))
 
@@ -225,7 +234,7 @@ class ToolSuite(Suite):
         try:
             _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
             output, error = _outside_of_a_run(tool, arguments)
-            assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
+            assert error is None or isinstance(error, ToolServiceError), f"without a context, the tool raises {error!r}"
             if not (self.files or self.urls):  # a conversation's files are not available
                 _expect(output, arguments, expected)
         finally:
@@ -256,21 +265,21 @@ class ToolSuite(Suite):
             with watching() as effects:
                 output, error = bench.attempt(wrong)
             assert isinstance(error, ToolArgumentError), (
-                f"{wrong!r} gives {error or output!r}, and no ToolArgumentError"
+                f"expected a ToolArgumentError for {wrong!r}, got {error or output!r}"
             )
-            assert (effects.outside, effects.inside) == ([], []), f"{wrong!r} is refused, but only after this"
+            assert (effects.outside, effects.inside) == ([], []), f"{wrong!r} is rejected only after these effects"
             assert bench.finish(wrong).error == "ToolArgumentError"
 
     def test_text_that_is_no_object_is_refused_before_anything_is_done(self, bench: Bench) -> None:
         if bench.tool.raw_argument:
-            pytest.skip(f"it takes any text for {bench.tool.raw_argument!r}, as its descriptor says")
+            pytest.skip(f"according to its descriptor, the tool accepts any text for {bench.tool.raw_argument!r}")
         # The core completes a model's unfinished JSON: `{` is an object without arguments.
         unfinished = [] if _fits(bench.tool)({}) else ["{"]
         for wrong in ("[1, 2]", '"text"', "17", "just a text", *unfinished):
             with watching() as effects:
                 output, error = bench.attempt(wrong)
             assert isinstance(error, ToolArgumentError), (
-                f"{wrong!r} gives {error or output!r}, and no ToolArgumentError"
+                f"expected a ToolArgumentError for {wrong!r}, got {error or output!r}"
             )
             assert (effects.outside, effects.inside) == ([], [])
 
@@ -278,7 +287,8 @@ class ToolSuite(Suite):
         for arguments in _with_texts(bench.tool, self._first_example()[0], ODD_TEXTS):
             output, error = bench.attempt(arguments)
             assert error is None or isinstance(error, ToolServiceError), (
-                f"{arguments!r} ends in {type(error).__name__}: {error}. Say in a ToolServiceError what a model can do"
+                f"{arguments!r} raises {type(error).__name__}: {error}. Raise a ToolServiceError that says what a "
+                "model can do"
             )
             bench.finish(arguments).message.model_dump_json().encode()
             if error is None:
@@ -289,7 +299,7 @@ class ToolSuite(Suite):
         for arguments in _with_texts(bench.tool, self._first_example()[0], ["x" * 1_000_000]):
             _, error = bench.attempt(arguments)
             assert error is None or isinstance(error, ToolServiceError), (
-                f"a megabyte ends in {type(error).__name__}: say in a ToolServiceError how much it takes"
+                f"a megabyte of text raises {type(error).__name__}: raise a ToolServiceError that states the limit"
             )
         self._still_works(bench)
 
@@ -299,9 +309,9 @@ class ToolSuite(Suite):
         for number, wrong in enumerate(tried):
             finished = bench.finish(wrong)
             told = finished.message.get_text_content()
-            assert finished.error or number >= len(self.failures), f"it must fail with {wrong!r}, and gives {told!r}"
+            assert finished.error or number >= len(self.failures), f"expected a failure for {wrong!r}, got {told!r}"
             if finished.error:
-                assert told.strip(), f"a model does not learn of the failure with {wrong!r}"
+                assert told.strip(), f"the failure for {wrong!r} has no message for the model"
                 assert not _TRACEBACK.search(told), told
                 assert not [path for path in bench.private_paths if path in told], told
 
@@ -312,7 +322,7 @@ class ToolSuite(Suite):
         of_settings = secrets_of_settings(loaded.cfg)
         secrets = [*of_settings, *filter(None, map(os.environ.get, _spec(bench.tool).secrets))]
         if not secrets:
-            pytest.skip("neither its settings nor the environment give it a secret")
+            pytest.skip("neither the settings nor the environment contain a secret")
         caplog.set_level(logging.DEBUG)
         tried = [*self.failures, *(arguments for arguments, _ in self.examples)]
         said = "".join(str(bench.finish(arguments)) for arguments in tried)
@@ -333,20 +343,22 @@ class ToolSuite(Suite):
             for arguments, _ in self.examples:
                 bench.call(arguments)
             sync.run(_used_alone(self.make_tool(), self.examples, bench.context()))
-        assert undeclared(effects, spec.effects) == [], "say so in `effects` of its descriptor, or do not do it"
+        assert undeclared(effects, spec.effects) == [], (
+            "undeclared effects: add them to `effects` of the descriptor, or remove them"
+        )
         if "files" not in spec.effects:
             assert unexpected_reads(effects, bench.files) == [], (
-                "it reads files that are neither the conversation's nor its workspace's: declare the effect 'files', "
+                "the tool reads files outside of the conversation and the workspace: declare the effect 'files', "
                 "or do not read them"
             )
         for kind in sorted(unseen(effects, spec.effects)):
-            warnings.warn(f"{self.component} declares the effect {kind!r}, and no example shows it", stacklevel=1)
+            warnings.warn(f"{self.component} declares the effect {kind!r}, but no example causes it", stacklevel=1)
 
     def test_a_tool_with_access_to_files_is_given_some(self, bench: Bench) -> None:
         if not bench.tool.file_access:
-            pytest.skip("its descriptor says that it gets no files")
+            pytest.skip("according to its descriptor, the tool receives no files")
         assert self.files or self.urls, (
-            "it has file_access, and none of its examples is called with a file: files = {'name.ext': content}"
+            "the tool has file_access, but no example uses a file: set files = {'name.ext': content}"
         )
 
     def test_it_leaves_nothing_open(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,12 +372,13 @@ class ToolSuite(Suite):
 
         work, first = partial(use_and_close, every), partial(use_and_close, every[:1])
         assert asyncio.run(left_open(work, first=first, patience_s=self.patience_s)) == [], (
-            "the run is over and the tool is closed: close it in `aclose`, or give it to `context.resources`"
+            "resources are still open after the run, with the tool closed: close them in `aclose`, or pass them to "
+            "`context.resources`"
         )
 
     def test_what_only_reads_writes_nothing(self, bench: Bench) -> None:
         if not bench.tool.read_only:
-            pytest.skip("its descriptor says that calling it changes something")
+            pytest.skip("the descriptor does not state read_only")
         before = bench.written()
         for arguments, _ in self.examples:
             with watching() as effects:
@@ -377,25 +390,29 @@ class ToolSuite(Suite):
         tool = bench.tool
         tool.load()
         if not tool.safety().cacheable:
-            pytest.skip("it does not say that its results may be kept")
+            pytest.skip("the tool does not declare `cacheable`")
         for arguments, _ in self.examples:
             contents = []
             for who, files in (("Anna", bench.files), ("Bob", ())):
                 context = dataclasses.replace(bench.context(), deps=who, files=files, messages=(Message("user", who),))
                 contents.append(_content_of(sync.run(run_tool(tool, dict(arguments), context))))
-            assert contents[0] == contents[1], "do not say `cacheable`: a result depends on who asks, or when"
+            assert contents[0] == contents[1], (
+                "do not declare `cacheable`: the result depends on the caller or the time"
+            )
 
     def test_a_call_that_may_be_made_twice_does_no_more_the_second_time(self, bench: Bench) -> None:
         tool = bench.tool
         tool.load()
         safety = tool.safety()
         if not safety.idempotent:
-            pytest.skip("it does not say that a call may be made twice")
-        assert not safety.resumable or safety.read_only, "say `resumable` alone: it says nothing of failed calls"
+            pytest.skip("the tool does not declare `idempotent`")
+        assert not safety.resumable or safety.read_only, (
+            "declare only `resumable`, which says nothing about failed calls"
+        )
         for arguments, _ in self.examples:
             context = dataclasses.replace(bench.context(), run_id="run", call_id="call")
             once, twice = (_content_of(sync.run(run_tool(tool, dict(arguments), context))) for _ in range(2))
-            assert once == twice, "do not say `idempotent`: the same call does more when it is made twice"
+            assert once == twice, "do not declare `idempotent`: a second identical call has a different result"
 
     def test_a_name_from_a_model_does_not_lead_out_of_the_workspace(self, bench: Bench) -> None:
         canary = bench.folder / "canary.txt"
@@ -415,7 +432,7 @@ class ToolSuite(Suite):
             link.unlink()
         assert bench.outside() == before
 
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
     def test_a_pipe_in_the_workspace_makes_no_call_wait(self, bench: Bench) -> None:
         pipe = bench.workspace.root / "pipe.txt"  # code that runs there can replace any file with a pipe
         os.mkfifo(pipe)
@@ -424,8 +441,8 @@ class ToolSuite(Suite):
                 with _released(pipe, self.patience_s) as waited:
                     bench.finish(arguments)
                 assert not waited, (
-                    f"{arguments!r} waits for the other end of a pipe: open files with O_NONBLOCK, and check that what "
-                    "was opened is a file"
+                    f"{arguments!r} waits for the other end of a pipe: open files with O_NONBLOCK, and check that the "
+                    "result is a regular file"
                 )
         finally:
             pipe.unlink()
@@ -437,7 +454,7 @@ class ToolSuite(Suite):
         events = bench.events([arguments for arguments, _ in planned])
         results = {event.index: event for event in events if isinstance(event, ToolFinished)}
         failed = [one.message.get_text_content() for one in results.values() if one.error]
-        assert failed == [], "beside other calls"
+        assert failed == [], "these calls fail when they run concurrently"
         for number, (arguments, expected) in enumerate(planned):
             # A function may inspect a value that a message has only as text.
             if isinstance(expected, str):
@@ -459,8 +476,10 @@ class ToolSuite(Suite):
         arguments, _ = self._first_example()
         for steps, delay_s in ((1, 0.0), (2, 0.0), (5, 0.0), (20, 0.0), (20, 0.005), (20, 0.05)):
             ended = sync.run(_cancelled_after(steps, delay_s, bench, arguments, self.patience_s))
-            assert ended != "running", f"cancelled, it continues for more than {self.patience_s:g} s"
-            assert ended != "swallowed", "it swallows CancelledError: clean up in `finally`, or raise it again"
+            assert ended != "running", f"the tool continues for more than {self.patience_s:g} s after it is cancelled"
+            assert ended != "swallowed", (
+                "the tool swallows CancelledError: clean up in `finally`, or re-raise the error"
+            )
         self._still_works(bench)
 
     def test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered(self, bench: Bench) -> None:
@@ -478,7 +497,7 @@ class ToolSuite(Suite):
     # --- parts ---
 
     def _first_example(self) -> tuple[Mapping[str, Any], Expected]:
-        assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
+        assert self.examples, "no examples: set examples = [({argument: value}, 'text that the result contains')]"
         return self.examples[0]
 
     def _at_once_they_give(self, bench: Bench, planned: Sequence[tuple[Mapping[str, Any], Expected]]) -> None:
@@ -580,9 +599,9 @@ def _expect(output: object, arguments: Mapping[str, object], expected: Expected)
     content = output.content if isinstance(output, ToolResult) else output
     if isinstance(expected, str):
         text = _text_of(content)
-        assert expected in text, f"{dict(arguments)!r} gives {text[:2000]!r}, and {expected!r} is not in it"
+        assert expected in text, f"{dict(arguments)!r}: expected {expected!r} in the result, got {text[:2000]!r}"
     else:
-        assert expected(content), f"{dict(arguments)!r} gives {content!r}, which its example says is wrong"
+        assert expected(content), f"{dict(arguments)!r}: the example's check rejects the result {content!r}"
 
 
 def _approving(tool: BaseTool, **options: Any) -> ToolExecutor:

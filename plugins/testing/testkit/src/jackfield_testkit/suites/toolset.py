@@ -22,7 +22,7 @@ from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 
 T = TypeVar("T")
-_CLOSE_IT = "close it with the run: open it with `context.resources.get`, and clean up in `finally`"
+_CLOSE_IT = "resources must be closed with the run: open them with `context.resources.get`, and clean up in `finally`"
 
 
 class ToolsetSuite(Suite):
@@ -60,16 +60,18 @@ class ToolsetSuite(Suite):
     def test_its_descriptor_names_a_set(self) -> None:
         host = plain_host()
         spec = host.spec("tool", self.component, ToolsetSpec)
-        assert bool(spec.tools) != bool(spec.target), "a set has either `tools` or a `target`"
+        assert bool(spec.tools) != bool(spec.target), "a toolset must have either `tools` or a `target`"
 
     def test_making_an_agent_with_it_reaches_nothing(self) -> None:
         self.make_agent()  # bytecode of its imports may be written next to it, once
         with watching() as effects:
             self.make_agent()
-        assert undeclared(effects, frozenset()) == [], "wait until a run starts, and asks `tools_of_run`"
+        assert undeclared(effects, frozenset()) == [], (
+            "the toolset must have no effects before a run calls `tools_of_run`"
+        )
 
     def test_a_model_can_be_shown_its_tools(self) -> None:
-        assert self.tools, "say what it has: tools = ('the name of a tool', …)"
+        assert self.tools, "no tools: set tools = ('the name of a tool', …)"
         shown = self._run(self._tools_of_run)
         names = [function["name"] for function in shown]
         assert set(self.tools) <= set(names), f"it has {names}"
@@ -77,7 +79,7 @@ class ToolsetSuite(Suite):
             check_tool_name(function["name"])
             check_tool_schema(function["name"], function["parameters"])
             assert str(function["description"]).strip(), f"{function['name']} has no description"
-        assert json.loads(json.dumps(shown)) == list(shown), "a schema changes on its way through JSON"
+        assert json.loads(json.dumps(shown)) == list(shown), "a schema changes in a round trip through JSON"
 
     def test_runs_one_after_the_other_and_at_the_same_time_have_the_same_tools(self) -> None:
         async def several() -> list[Sequence[FunctionSchema]]:
@@ -100,7 +102,9 @@ class ToolsetSuite(Suite):
             return seen
 
         _, second, third = self._run(versions)
-        assert second == third, "call `changes.report()` only if the tools changed: each turn would ask again"
+        assert second == third, (
+            "call `changes.report()` only if the tools changed, because the next turn then requests them again"
+        )
 
     def test_a_run_leaves_no_task_behind(self) -> None:
         assert self._run(lambda: self._left_by(self._tools_of_run)) == [], _CLOSE_IT
