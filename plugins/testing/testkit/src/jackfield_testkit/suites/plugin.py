@@ -97,7 +97,7 @@ class PluginSuite(Suite):
     def test_it_installs_its_own_packages_and_nothing_else(self) -> None:
         distribution = metadata.distribution(self.dist)
         if json.loads(distribution.read_text("direct_url.json") or "{}").get("dir_info", {}).get("editable"):
-            pytest.skip("the distribution is installed in editable mode, so the contents of its wheel are unknown")
+            pytest.skip("the package is installed in editable mode, so the contents of its wheel are unknown")
         tops = {path.parts[0] for path in distribution.files or ()}
         packages = {top for top in tops if not top.endswith(".dist-info")} - {"..", "__pycache__"}
         assert packages <= _own_packages(self.dist)
@@ -271,7 +271,7 @@ class PluginSuite(Suite):
     ) -> None:
         keyed = [(row, spec) for row, spec in _specs(self.dist) if row.kind == "llm" and spec.secrets]
         if not keyed:
-            pytest.skip("the distribution has no backend that uses a key")
+            pytest.skip("the package has no backend that uses a key")
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         for name in chain.from_iterable(spec.secrets for _, spec in keyed):
             monkeypatch.delenv(name, raising=False)
