@@ -174,7 +174,7 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
         ((), "no prompt: pass one"),
         (("go", "--resume", "x.json"), "remove the prompt"),
         (("go", "--approve"), "pass --resume FILE"),
-        (("go", "--again"), "pass --resume FILE"),
+        (("go", "--again"), "--again requires --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_saved_run_comes_back_as_it_was_and_nothing_else_is_taken_for_one(tmp_
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(ConfigError, match=r"other\.json is not a conversation"):
             load_run(tmp_path / "other.json", Secrets())
-    with pytest.raises(ConfigError, match="cannot be saved"):
+    with pytest.raises(ConfigError, match="cannot save the conversation"):
         save_run(tmp_path / "none" / "run.json", history, "finished", Secrets())
 
 

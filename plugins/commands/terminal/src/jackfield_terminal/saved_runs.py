@@ -61,7 +61,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         write_private(path, text)
     except OSError as error:
-        raise ConfigError(f"the conversation cannot be saved to {path}: {error.strerror or error}") from error
+        raise ConfigError(f"cannot save the conversation to {path}: {error.strerror or error}") from error
 
 
 def claim_run(path: Path, *, again: bool = False) -> None:
