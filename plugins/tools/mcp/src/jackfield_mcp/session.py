@@ -476,9 +476,10 @@ class Session:
             lost = self._is_lost(error, peer, deadline)
             if deadline.expired() and not lost:
                 self._probe(link, peer)
+                unknown = "" if again else "; the operation may or may not have taken effect"
                 raise ToolTimeoutError(
-                    f"MCP server {self.name!r} did not finish {what} within {timeout_s:g} s; the operation may or may "
-                    f"not have taken effect. Try a smaller request",
+                    f"MCP server {self.name!r} did not finish {what} within {timeout_s:g} s{unknown}. Try a smaller "
+                    "request",
                     may_be_done=not again,
                 ) from error
             if lost:
