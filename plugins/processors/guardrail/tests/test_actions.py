@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -130,6 +130,15 @@ def test_calls_of_a_replaced_answer_are_gone_too(ask: Ask) -> None:
     said = [TextDelta("swordfish"), *calls(("fetch", {"url": "x"}))]
     came = fold(ask(_rule(deny="swordfish", action="replace", replacement="No."), said))
     assert [(message.content, message.function_call) for message in came.messages] == [("No.", None)]
+
+
+@pytest.mark.parametrize("action", ["replace", "retry"])
+def test_an_empty_replacement_leaves_an_empty_answer(ask: Ask, action: Literal["replace", "retry"]) -> None:
+    check = Check(name="mine", function=lambda said: "fish" not in said, action=action, replacement="")
+    for guardrail in (_rule(deny="fish", action=action, replacement=""), OutputGuardrail(checks=[check])):
+        events = ask(guardrail, _said("fish"), _said("fish"))
+        assert _text(events) == ""
+        assert _told(events)[-1] == ("mine", "replace", 1)
 
 
 # --- redact ---
