@@ -57,6 +57,10 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
         '<tool_call>\n{"name": "f", "arguments": {"a": "x"y"}}\n</tool_call> so\n' + CALL + " end",
         [" so\n end", ("f", '{"a": "x"y"}'), F],
     ),
+    "a broken call, and an end tag too many": (
+        '<tool_call>\n{"name": "f", "arguments": {"a": "x"y"}}\n</tool_call></tool_call> so',
+        ["</tool_call> so", ("f", '{"a": "x"y"}')],
+    ),
     "no arguments where some were to come": (
         '<tool_call>so: {"name": "f", "arguments": }</tool_call>',
         [("f", 'so: {"name": "f", "arguments": }')],
