@@ -351,8 +351,14 @@ def test_a_file_of_many_gigabytes_is_refused_unread(size_gib: int, site: Site, t
 def test_what_is_no_file_is_refused_without_waiting_for_it(site: Site, tmp_path: Path) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
     os.mkfifo(tmp_path / "pipe.ln")
+    (tmp_path / "device.ln").symlink_to(os.devnull)
     (tmp_path / "folder.ln").mkdir()
-    for name, told in (("pipe.ln", "not a regular file"), ("folder.ln", "is a folder"), ("a\0.ln", "cannot be opened")):
+    for name, told in (
+        ("pipe.ln", "not a regular file"),
+        ("device.ln", "not a regular file"),
+        ("folder.ln", "is a folder"),
+        ("a\0.ln", "cannot be opened"),
+    ):
         with pytest.raises(DocParserError, match=told):
             read(site.reader(), str(tmp_path / name))
 
