@@ -108,6 +108,19 @@ def test_what_was_typed_ahead_is_not_taken_for_an_answer(
     assert terminal.end() == 0
 
 
+@pytest.mark.parametrize("arguments", [["enable", "acme"], ["disable", "acme"], ["why", "acme"], ["freeze"]])
+def test_commands_that_change_or_explain_what_loads_leave_news_to_others(
+    command_line: Any, site: Any, open_terminal: Callable[..., Any], arguments: list[str]
+) -> None:
+    site.add_tools("acme", "x")
+    env = {**command_line.env, "JACKFIELD_PLUGINS": "acme"}
+    terminal = open_terminal(["plugins", *arguments], command_line.folder, env)
+    terminal.type("\n")
+    assert terminal.end() == 0
+    assert "new here: acme" not in terminal.seen
+    assert not list(Path(env["XDG_STATE_HOME"]).rglob("seen.json"))
+
+
 def test_our_own_packages_are_asked_about_in_one_line(command_line: Any, open_terminal: Callable[..., Any]) -> None:
     env = {**command_line.env, "COLUMNS": "80"}
     terminal = open_terminal(["plugins", "list"], command_line.folder, env)
