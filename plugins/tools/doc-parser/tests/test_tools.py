@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,22 @@ def test_several_documents_are_given_one_after_the_other_by_name(tmp_path: Path)
     ]
     pages = ask(SimpleDocParser(structured_doc=True), [str(tmp_path)], url="*.txt").content
     assert [entry["url"] for entry in pages] == ["a.txt", "b.txt"]
+
+
+def test_the_files_in_archives_are_given_by_name(tmp_path: Path) -> None:
+    for name in ("x.zip", "y.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("a.txt", "Alpha.")
+            archive.writestr("b.txt", "Beta.")
+    files = [f"{name}{part}" for name in ("x.zip", "y.zip") for part in ("", " › a.txt", " › b.txt")]
+    text = ask(SimpleDocParser(), [str(tmp_path)], url="*.zip").content
+    assert re.findall(r"^\[document: (.+)\]$", text, re.MULTILINE) == files
+    records = ask(DocParser(), [str(tmp_path)], url="*.zip").content
+    assert [chunk["metadata"]["source"] for record in records for chunk in record["raw"]] == files
+    documents = ask(SimpleDocParser(structured_doc=True), [str(tmp_path)], url="*.zip").content
+    assert [(entry["url"], page.get("file", "")) for entry in documents for page in entry["pages"]] == [
+        (name, part) for name in ("x.zip", "y.zip") for part in ("", "a.txt", "b.txt")
+    ]
 
 
 def test_results_are_json(tmp_path: Path) -> None:
