@@ -456,6 +456,16 @@ def test_a_title_that_a_program_made_up_is_replaced(typeset: MakePdf, stated: st
     assert PdfParser().parse(data, source="x.pdf").title == title
 
 
+def test_a_smaller_heading_before_the_first_large_one_is_no_title(typeset: MakePdf) -> None:
+    body = ("body", "Some text that is long. " * 9)
+    document = PdfParser().parse(typeset(("h2", "Foreword"), body, ("h1", "One"), body), source="x.pdf")
+    assert [(block.text, block.level) for block in document.blocks if block.kind == "heading"] == [
+        ("Foreword", 2),
+        ("One", 1),
+    ]
+    assert document.title == "One"
+
+
 def test_a_file_may_have_as_many_characters_and_pages_as_allowed(lay_out: MakePdf) -> None:
     data = lay_out(["12345"], ["1234567"])
     assert PdfParser({"max_chars": 12, "max_pages": 2}).parse(data, source="x.pdf").metadata["pages"] == 2
