@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
@@ -63,13 +63,17 @@ def test_a_default_without_a_variable_and_one_that_is_a_table_are_errors(tmp_pat
             load_agent_config(tmp_path / "a.json")
 
 
+TEXTS = ("system_message", "prompt", "description")
 SETTINGS: st.SearchStrategy[Any] = st.recursive(
-    st.text(st.sampled_from("ab{} \n") | st.characters(), max_size=8) | st.none() | st.booleans(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "x"]), inner, max_size=3),
+    st.just("{{ a }}") | st.text(st.sampled_from("ab{} \n") | st.characters(), max_size=8) | st.none() | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "x", *TEXTS]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
+@example([{"description": "{{ a }}"}], "1")
 @given(SETTINGS, st.text(max_size=20))
 def test_no_value_changes_anything_but_its_text(settings: Any, value: str) -> None:
     table = {"system_message": "{{ a }}", "files": settings}
@@ -93,16 +97,16 @@ def test_what_is_typed_goes_into_the_prompt_or_follows_it(prompt: str, text: str
 def test_texts_of_agents_in_options_and_lists_are_filled_and_other_tables_are_not() -> None:
     inner = {"agent": "acme", "prompt": "{{ a }}", "description": "{{a}}", "other": "{{ a }}"}
     table = {
-        "options": {"agents": [inner, {"system_message": "{{ a }}"}], "group": {"prompt": "{{ b }}"}},
-        "llm": {"description": "{{ c }}"},
-        "function_list": [inner, {"name": "x", "description": "{{ d }}"}],
+        "options": {"agents": [inner, {"system_message": "{{ a }}"}], "group": {"prompt": "{{ a }} {{ b }}"}},
+        "llm": {"description": "{{ a }} {{ c }}"},
+        "function_list": [inner, {"name": "x", "description": "{{ a }} {{ d }}"}],
     }
     filled = fill_variables(table, {"a": "1"}, file="f")
     done = {**inner, "prompt": "1", "description": "1"}
     assert filled == {
-        "options": {"agents": [done, {"system_message": "1"}], "group": {"prompt": "{{ b }}"}},
-        "llm": {"description": "{{ c }}"},
-        "function_list": [done, {"name": "x", "description": "{{ d }}"}],
+        "options": {"agents": [done, {"system_message": "1"}], "group": {"prompt": "{{ a }} {{ b }}"}},
+        "llm": {"description": "{{ a }} {{ c }}"},
+        "function_list": [done, {"name": "x", "description": "{{ a }} {{ d }}"}],
     }
 
 
