@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import MCPError
+from mcp_types.version import LATEST_MODERN_VERSION
 
 from jackfield.errors import JackfieldError, ToolServiceError, ToolTimeoutError
 from jackfield.plugins import default_host
@@ -197,6 +199,48 @@ def test_an_address_is_tried_as_an_older_server_only_if_it_refuses_as_one(
     else:
         with pytest.raises(ServerEndedError, match="'s' cannot be used: OSError: refused"):
             asyncio.run(run())
+
+
+def test_a_session_that_is_closed_while_it_subscribes_closes_its_client(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_listening = threading.Event()
+    steps: list[str] = []
+
+    class Client:
+        protocol_version = LATEST_MODERN_VERSION
+        server_capabilities = SimpleNamespace(tools=SimpleNamespace(list_changed=True), prompts=None, resources=None)
+
+        def __init__(self, _: object) -> None: ...
+
+        async def __aenter__(self) -> Client:
+            steps.append("opened")
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            steps.append("closed")
+
+        @asynccontextmanager
+        async def listen(self, **_: object) -> AsyncIterator[None]:
+            is_listening.set()
+            await asyncio.Event().wait()
+            yield
+
+    async def ways(*_: object) -> list[Any]:
+        return [(SimpleNamespace(problem="", output=lambda: ""), "stdio")]
+
+    monkeypatch.setattr(opening, "ways", ways)
+    monkeypatch.setattr(session, "_client", Client)
+
+    async def run() -> None:
+        waiting = asyncio.ensure_future(session.listing())
+        await until(is_listening.is_set)
+        await session.aclose()
+        with pytest.raises(ServerEndedError, match="closed before it was connected"):
+            await waiting
+
+    asyncio.run(run())
+    assert steps == ["opened", "closed"]
 
 
 @pytest.mark.parametrize("accepted", ["", "earlier", "present"])
