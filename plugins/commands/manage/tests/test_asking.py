@@ -327,6 +327,21 @@ def test_a_project_is_shown_agreed_to_and_withdrawn(
     said("--show", code=1)
 
 
+@pytest.mark.parametrize("words", [["--show"], ["--yes"], ["--list"], ["--revoke"]])
+def test_control_characters_of_a_projects_path_never_reach_the_terminal(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "\x1b[31mproject"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.a" = "acme"}\n')
+    trust(["--yes"])
+    trust(words)
+    shown = capsys.readouterr()
+    assert r"\x1b[31mproject" in shown.out
+    assert "\x1b" not in shown.out + shown.err
+
+
 @pytest.mark.parametrize(
     ("typed", "is_agreed"),
     [("y\n", True), (" YES \n", True), ("\n", False), ("", False), ("n\n", False), ("yesterday\n", False)],
