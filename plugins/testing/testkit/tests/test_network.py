@@ -37,6 +37,11 @@ def send(address: Any) -> None:
         plain.sendto(b"x", address)
 
 
+def send_message(address: Any) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
+        plain.sendmsg([b"x"], [], 0, address)
+
+
 def in_thread() -> None:
     caught: list[BaseException] = []
 
@@ -62,10 +67,12 @@ WAYS: dict[str, Callable[[], object]] = {
     "connect over IPv6": lambda: connect((ADDRESS_6, 443), socket.AF_INET6),
     "connect to a mapped address": lambda: connect((f"::ffff:{ADDRESS}", 443), socket.AF_INET6),
     "send a datagram": lambda: send((ADDRESS, 53)),
+    "send a message": lambda: send_message((ADDRESS, 53)),
     "look up": lambda: socket.getaddrinfo(NAME, 443),
     "look up in bytes": lambda: socket.getaddrinfo(NAME.encode(), 443),
     "look up, the old way": lambda: socket.gethostbyname(NAME),
     "look up an address's name": lambda: socket.gethostbyaddr(ADDRESS),
+    "look up an address's name with its port": lambda: socket.getnameinfo((ADDRESS, 443), 0),
     "asyncio": lambda: asyncio.run(open_streams(ADDRESS)),
     "asyncio by name": lambda: asyncio.run(open_streams(NAME)),
     "a thread": in_thread,
