@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jackfield_testkit.faces import parse_reply
+from jackfield_testkit.faces import ServedFace, parse_reply
 from jackfield_testkit.suites import ServerSuite, StdioServerSuite
 
 BROKEN = {
@@ -125,6 +125,19 @@ def test_a_reply_with_a_length_is_whole_if_it_has_that_length() -> None:
     for length, is_whole in (("Content-Length: 2\r\n", True), ("Content-Length: 3\r\n", False), ("", True)):
         assert parse_reply(f"HTTP/1.1 200 OK\r\n{length}\r\nab".encode()).is_whole == is_whole
     assert (parse_reply(b"nonsense").status, parse_reply(b"nonsense").is_whole) == (0, False)
+
+
+async def _app(_: object, receive: Callable[[], Any], send: Callable[..., Any]) -> None:
+    for event in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{event}.complete"})
+
+
+def test_the_tasks_of_a_face_do_not_include_the_request_for_them() -> None:
+    with ServedFace(_app) as served:
+        tasks = served.tasks()
+    assert any("Server.serve" in task for task in tasks)
+    assert not any(ServedFace.inside.__qualname__ in task for task in tasks)
 
 
 BROKEN_LINES = {
