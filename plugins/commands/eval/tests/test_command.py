@@ -522,9 +522,9 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("a: &a [1]\ncases: [*a, *a]", "aliases (*name) are not allowed"),
         (
             "cases: [{name: a, prompt: x, expect: y}]",
-            "specifies no agents: add agents: [agent.yaml], or pass --agent FILE",
+            "specifies no agents. Add `agents: [agent.yaml]`, or pass --agent FILE",
         ),
-        ("cases: [{name: a, prompt: x}]", "case 'a': no scorer: add expect: TEXT"),
+        ("cases: [{name: a, prompt: x}]", "case 'a': no scorer. Add `expect: TEXT`"),
         ("cases: [{name: a, expect: x}]", "case 'a': either prompt or messages is required"),
         ("cases: [{prompt: x, expect: x}]", "case 1: name is missing"),
         ("cases: [{name: ../a, prompt: x, expect: x}]", "a name must consist of 1 to 80 letters"),
@@ -574,7 +574,7 @@ def test_a_file_that_is_missing_or_not_text_is_refused(capsys: pytest.CaptureFix
 
 
 _COUNT = "must be a whole number of at least 1, got"
-_SHARE = "must be a number from 0 to 1, such as 0.9, got"
+_SHARE = "must be a number from 0 to 1 (for example, 0.9), got"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_a_person_may_be_asked() -> None:
     told: list[str] = []
     answers = iter(["what?", "bad", "g", "B", "quit"])
     fails = ask_if_fails(lambda question: next(answers), keep=["k"], tell=told.append)
-    with pytest.raises(ConfigError, match="stopped before the cause was found"):
+    with pytest.raises(ConfigError, match="stopped before the cause of the failure was found"):
         bisect(["a", "b", "c", "d"], fails)
     assert told[1] == "Try it with no plugin: JACKFIELD_PLUGINS=k"
     assert told[2] == "Try it with 2 plugins: JACKFIELD_PLUGINS=k,a,b"
@@ -290,7 +290,7 @@ def test_the_end_of_the_input_stops_the_search() -> None:
         raise EOFError
 
     told: list[str] = []
-    with pytest.raises(ConfigError, match="stopped before the cause was found"):
+    with pytest.raises(ConfigError, match="stopped before the cause of the failure was found"):
         ask_if_fails(ask, tell=told.append)(())
     assert told == ["Try it with no plugin: JACKFIELD_PLUGINS=''"]
 
@@ -375,5 +375,5 @@ def test_a_time_is_a_number_of_seconds_above_0(text: str, value: float | None) -
     if value is not None:
         assert seconds(text) == value
         return
-    with pytest.raises(argparse.ArgumentTypeError, match="must be a number of seconds greater than 0"):
+    with pytest.raises(argparse.ArgumentTypeError, match="must be a positive number of seconds"):
         seconds(text)

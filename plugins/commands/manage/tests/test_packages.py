@@ -178,7 +178,7 @@ def test_an_installer_that_does_not_work_is_passed_over(
     environment: Environment, program: Callable[..., Path], tmp_path: Path
 ) -> None:
     program(tmp_path / "env/bin", "uv", code=1)
-    with pytest.raises(ConfigError, match="has no pip, and no uv was found"):
+    with pytest.raises(ConfigError, match="has no pip, and uv was not found"):
         find_installer(environment)
     working = program(tmp_path / "path", "uv")
     installer = find_installer(environment)

@@ -144,7 +144,7 @@ def test_variables_of_agent_files_have_names() -> None:
 
 def test_faces_are_names_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read("a.yaml", "--face", "mcp", "--face", '{"name": "ag-ui"}').faces == ["mcp", {"name": "ag-ui"}]
-    with pytest.raises(ConfigError, match="--face must be a name, or JSON with a name and settings"):
+    with pytest.raises(ConfigError, match="--face must be a name or a JSON object with a name and settings"):
         read("a.yaml", "--face", '{"name": ')
     assert read("a.yaml").faces[0] == "openai"
     assert serve_options._default_faces(PluginHost(paths=[])) == ["openai"]

@@ -199,7 +199,7 @@ def test_hosts_of_addresses_that_were_typed_are_allowed_beside_those_of_the_file
 
 
 def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_folder(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="-p is for a variable of an agent file: also pass --config FILE"):
+    with pytest.raises(ConfigError, match="-p sets a variable of an agent file: also pass --config FILE"):
         made("-p", "a=1")
     with pytest.raises(ConfigError, match=r"agent\.yaml refers to the file 'gone\.md', which is not in "):
         made(*write("files: [gone.md]\n"))

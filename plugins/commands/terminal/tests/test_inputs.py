@@ -59,8 +59,8 @@ def test_a_folder_is_read_with_what_is_in_it_and_says_what_it_left_out(docs: Pat
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("none.md", "no file, folder or pattern matches 'none.md'"),
-        ("*.pdf", r"matches '\*.pdf'"),
+        ("none.md", "no files or folders match 'none.md'"),
+        ("*.pdf", r"match '\*.pdf'"),
         ("docs/.git", "nothing to read"),
     ],
 )
@@ -158,7 +158,7 @@ def test_the_hint_is_cancelled_once_the_input_is_read_or_fails(
 
 def test_input_that_is_not_text_names_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"ab\xff")))
-    with pytest.raises(ConfigError, match=r"is not UTF-8 text \(byte 2\); to attach an image, pass -a -"):
+    with pytest.raises(ConfigError, match=r"is not valid UTF-8 \(at byte 2\); to attach an image, pass -a -"):
         read_text()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"\xef\xbb\xbfab")))
     assert read_text() == "ab"

@@ -161,7 +161,7 @@ def test_a_chat_says_that_it_does_not_use_the_prompt_of_a_template(
     [
         (("-C", "explain.yaml"), "no value for 'topic' in explain.yaml: pass -p topic=…"),
         (("-C", "explain.yaml", "-p", "topc=x"), "has no variable 'topc'; did you mean 'topic'?"),
-        (("-p", "topic=x"), "-p is for a variable of an agent file: also pass --config FILE"),
+        (("-p", "topic=x"), "-p sets a variable of an agent file: also pass --config FILE"),
     ],
 )
 def test_what_a_template_lacks_is_named(

@@ -114,7 +114,7 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not contain a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
-        ("jackfield run -m echo:m -f none.md x", "no file, folder or pattern matches 'none.md'"),
+        ("jackfield run -m echo:m -f none.md x", "no files or folders match 'none.md'"),
         ("touch file; jackfield run -m echo:m --output file x", "--output file: this is a file; specify a folder"),
         (
             "echo '{}' > r.json; jackfield run --resume r.json -m echo:m",

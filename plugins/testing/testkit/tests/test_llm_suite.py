@@ -370,7 +370,7 @@ def test_a_test_of_the_contract_cannot_be_overridden() -> None:
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
-        ({"test_no_such_thing": "because"}, "not a test of this class"),
+        ({"test_no_such_thing": "because"}, "not a test in this class"),
         ({"test_nothing_is_printed": " "}, "needs a reason"),
     ],
 )

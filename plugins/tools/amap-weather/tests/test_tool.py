@@ -93,7 +93,7 @@ def test_a_place_that_nobody_knows_is_named(amap: WebServer, districts: object) 
 @pytest.mark.parametrize("lives", [[], [[]], [{}]])
 def test_a_place_without_weather_is_named(amap: WebServer, lives: object) -> None:
     amap.put("/v3/weather/weatherInfo", said(lives=lives))
-    with pytest.raises(ToolArgumentError, match="Amap has no weather for 999999"):
+    with pytest.raises(ToolArgumentError, match="Amap has no weather data for 999999"):
         weather(amap, "999999")
 
 

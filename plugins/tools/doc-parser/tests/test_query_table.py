@@ -264,7 +264,7 @@ def test_a_process_gets_the_limits_and_no_variable_of_ours(monkeypatch: pytest.M
         (
             subprocess.CompletedProcess([], -9, b"", b""),
             ToolArgumentError,
-            "needs too much time or memory: simplify it or select fewer rows",
+            "takes too long or uses too much memory: simplify it or select fewer rows",
         ),
         (subprocess.CompletedProcess([], 0, b'{"error": "x"}', b""), ToolArgumentError, "the query failed: x"),
     ],

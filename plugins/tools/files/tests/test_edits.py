@@ -42,5 +42,5 @@ def test_a_file_has_up_to_so_many_characters(text: str, new: str) -> None:
         return
     assert edit(text, "a", new, everywhere=True, most_chars=len(result)) == result
     if len(result):
-        with pytest.raises(ToolArgumentError, match=f"would be larger than {len(result) - 1:,} characters"):
+        with pytest.raises(ToolArgumentError, match=f"would be longer than {len(result) - 1:,} characters"):
             edit(text, "a", new, everywhere=True, most_chars=len(result) - 1)

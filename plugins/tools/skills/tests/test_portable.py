@@ -172,7 +172,7 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "unsupported variable"),
         ({**STDIO, "env": {"PLUGIN_ROOT": "x"}}, "must not set the reserved variable PLUGIN_ROOT"),
         ({**STDIO, "env": {"plugin_data": "x"}}, "must not set the reserved variable plugin_data"),
-        ({**STDIO, "env": {"A": 1}}, "env must be an object of strings"),
+        ({**STDIO, "env": {"A": 1}}, "env must be an object whose values are strings"),
         ({**STDIO, "cwd": "data"}, "must start with ./"),
         ({**STDIO, "cwd": "./../.."}, "outside the workspace"),
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside the workspace"),

@@ -133,7 +133,7 @@ def test_a_folder_with_many_files_is_not_listed_whole(tmp_path: Path) -> None:
         (b"# Only a heading\n", "missing front matter"),
         (b"---\nname: it\ndescription: x\n", "missing front matter"),
         (b"---\n" + b"#\n" * 20_000 + b"---\n", "missing front matter"),
-        (b"---\n- a\n---\n", "must have the lines name: and description:"),
+        (b"---\n- a\n---\n", "must contain `name:` and `description:` lines"),
         (b"---\nname: [\n---\n", "not valid YAML"),
         (b"---\nname: it\n---\n", "missing description"),
         (b"---\nname: it\ndescription: '  '\n---\n", "missing description"),
@@ -255,7 +255,7 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
     project = tmp_path / "project"
     skill(project / ".agents/skills", "ours")
     monkeypatch.chdir(project)
-    with pytest.raises(ConfigError, match=r"no folders to read: set folders: \[FOLDER\]"):
+    with pytest.raises(ConfigError, match=r"no folders configured. Set `folders: \[FOLDER\]`"):
         of_project()
     (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.x" = "acme"}\n')
     with pytest.raises(ConfigError, match=r"the project is not trusted\. Review them and run jackfield trust"):
@@ -269,7 +269,7 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
     assert main(["trust", "--yes"]) == 0
     (project / ".agents/skills").rename(tmp_path / "elsewhere")
     (project / ".agents/skills").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match="leads out of the project through a link"):
+    with pytest.raises(ConfigError, match="leads to a folder outside the project through a link"):
         of_project()
     named = {"name": "skills", "folders": [".agents/skills"]}
     assert FnCallAgent([named], ScriptedModel([]), host=PluginHost()).function_map.keys() == {"skill"}

@@ -138,7 +138,7 @@ def load_suite(
     _check_names(path, [case.name for case in cases])
     agent_paths = [Path(agent) for agent in agents] or [path.parent / agent for agent in file.agents]
     if not agent_paths:
-        raise ConfigError(f"{path} specifies no agents: add agents: [agent.yaml], or pass --agent FILE")
+        raise ConfigError(f"{path} specifies no agents. Add `agents: [agent.yaml]`, or pass --agent FILE")
     _check_stems(agent_paths)
     folders = tuple(dict.fromkeys(_folder_of(file_path) for file_path in (path, *agent_paths)))
     judged = _without_agents(path, text, table) if agents else table
@@ -204,7 +204,7 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
     if not scorers:
-        raise ConfigError(f"{where}: no scorer: add expect: TEXT, or score: [{{regex: …}}]")
+        raise ConfigError(f"{where}: no scorer. Add `expect: TEXT` or `score: [{{regex: …}}]`")
     # Paths are relative to the case file.
     files = tuple(file if "://" in file else str(path.resolve().parent / file) for file in case.files)
     return Case(case.name, messages, files, tuple(scorers), _digest(entry))

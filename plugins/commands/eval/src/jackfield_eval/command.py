@@ -276,4 +276,4 @@ def _share(text: str) -> float:
     with suppress(ValueError):
         if 0 <= float(text) <= 1:
             return float(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, such as 0.9, got {text!r}")
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1 (for example, 0.9), got {text!r}")

@@ -126,8 +126,8 @@ def _check_name(distribution: str) -> None:
     ours = OTHER_PACKAGES.union(known.distribution for known in known_components().values())
     if distribution in ours:
         raise ConfigError(
-            f"name: {distribution} is a Jackfield package, which your plugin would replace when installed: choose "
-            "another name"
+            f"name: {distribution} is an existing Jackfield package, and installing your plugin would replace it: "
+            "choose another name"
         )
 
 

@@ -189,5 +189,5 @@ def _checked(text: str) -> PurePosixPath:
     """Validate a path from a record, which may have been edited, so that updates cannot write outside the plugin."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{text!r} is outside the plugin")
+        raise ValueError(f"{text!r} is outside the plugin's folder")
     return path

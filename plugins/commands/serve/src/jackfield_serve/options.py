@@ -82,7 +82,7 @@ def read_options(
             f"{options.host} can be reached from other machines: pass --token-file FILE to require a token from clients"
         )
     if options.workers > 1 and not options.store:
-        raise ConfigError("multiple workers need a shared store: pass --store, such as --store sqlite")
+        raise ConfigError("multiple workers need a shared store: pass --store (for example, --store sqlite)")
     agents: Mapping[str, str | Agent] = _read_agents(options.agents)
     if not agents and command is not None:
         agents = command.agents()
@@ -198,7 +198,7 @@ def _read_face(text: str) -> str | dict[str, Any]:
     try:
         table: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"--face must be a name, or JSON with a name and settings: {error}") from None
+        raise ConfigError(f"--face must be a name or a JSON object with a name and settings: {error}") from None
     return table
 
 

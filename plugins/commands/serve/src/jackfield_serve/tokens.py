@@ -58,7 +58,7 @@ class Tokens:
             raise ConfigError(f"token file {str(path)!r} is not valid UTF-8") from None
         words = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         if any(len(entry) > 2 for entry in words):
-            raise ConfigError(f"token file {str(path)!r}: a line contains more than an owner and a token")
+            raise ConfigError(f"token file {str(path)!r}: each line must contain only an owner and a token")
         try:
             return cls(("", entry[0]) if len(entry) == 1 else (entry[0], entry[1]) for entry in words)
         except ConfigError as error:

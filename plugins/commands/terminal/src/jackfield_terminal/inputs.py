@@ -45,7 +45,7 @@ def find_documents(names: Sequence[str], why_not: WhyNot | None) -> Expanded:
     """
     documents = expand(names, why_not=why_not)
     if documents.missing:
-        raise ConfigError(f"no file, folder or pattern matches {documents.missing[0]!r} in {Path.cwd()}")
+        raise ConfigError(f"no files or folders match {documents.missing[0]!r} in {Path.cwd()}")
     if names and not documents.files:
         reasons = "; ".join(documents.lines()) or "no files"
         raise ConfigError(f"there is nothing to read in {', '.join(repr(name) for name in names)}: {reasons}")
@@ -172,7 +172,7 @@ def read_text() -> str:
         return read_input().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"standard input is not UTF-8 text (byte {error.start}); to attach an image, pass -a -"
+            f"standard input is not valid UTF-8 (at byte {error.start}); to attach an image, pass -a -"
         ) from error
 
 

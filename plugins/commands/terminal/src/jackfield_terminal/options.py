@@ -241,7 +241,7 @@ def read_agent_file(options: argparse.Namespace) -> dict[str, Any]:
     params = dict(_split_pair(text, "-p topic=tides") for text in options.param)
     if not options.config:
         if params:
-            raise ConfigError("-p is for a variable of an agent file: also pass --config FILE")
+            raise ConfigError("-p sets a variable of an agent file: also pass --config FILE")
         return {}
     config = with_consent(lambda: load_agent_config(options.config, trust=options.trust, params=params))
     _check_files(Path(options.config), config.files)

@@ -103,7 +103,7 @@ def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Stor
     """
     if run is not None and run.model and not (options.model or options.config):
         if path := sync.run(store.foreign_file()):
-            raise ConfigError(f"{path} was not written on this machine, so its models are not used: pass -m")
+            raise ConfigError(f"{path} was not written on this machine, so its models are ignored: pass -m MODEL")
         options.model, options.base_url = _read_model(run, options.base_url)
 
 

@@ -115,5 +115,5 @@ class MemoryStore(RecordingStore):
 
     def _find(self, run_id: str) -> _Kept:
         if run_id not in self._kept:
-            raise RunNotFoundError(f"no run {run_id!r}: it may have expired")
+            raise RunNotFoundError(f"run {run_id!r} was not found; it may have expired")
         return self._kept[run_id]

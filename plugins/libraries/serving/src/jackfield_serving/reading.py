@@ -100,7 +100,9 @@ class RunRecord:
             elif isinstance(answer, bool | Denial):
                 approvals[call_id] = answer
             else:
-                raise NotWaitingError(f"call {call_id!r} is awaiting approval: answer True, False or Denial(reason)")
+                raise NotWaitingError(
+                    f"call {call_id!r} is awaiting approval: respond with True, False or Denial(reason)"
+                )
         return Answers(approvals=approvals, results=results)
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:

@@ -82,7 +82,9 @@ def read_thread(table: dict[str, Any]) -> str:
         RequestRefusedError: The body contains another field, or no valid thread id.
     """
     if table.keys() != {"threadId"} or not isinstance(table["threadId"], str):
-        raise RequestRefusedError('the body must be {"threadId": "…"}, with the ID of the thread whose run to stop')
+        raise RequestRefusedError(
+            'the body must be {"threadId": "…"}, where threadId is the ID of the thread whose run should stop'
+        )
     return _check_id(table["threadId"], "threadId")
 
 

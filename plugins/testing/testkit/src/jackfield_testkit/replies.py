@@ -111,7 +111,7 @@ class Reply:
             inside_characters: Cut between all bytes of every multi-byte character.
         """
         if n < 1 and not at and not inside_characters:
-            raise ValueError(f"a piece must have at least 1 byte, got {n}")
+            raise ValueError(f"a piece must be at least 1 byte long, got {n}")
         return replace(self, cut_every=n, cut_offsets=tuple(at), cuts_characters=inside_characters)
 
     def ended_apart(self, delay_s: float) -> Reply:

@@ -72,7 +72,7 @@ class AmapWeather(BaseTool):
         query = {"city": adcode, "extensions": "base", "output": "JSON"}
         answer = await self._service.ask(_read_weather, path=_WEATHER, query=query)
         if answer is None:
-            raise ToolArgumentError(f"Amap has no weather for {location}: pass a city or district of China")
+            raise ToolArgumentError(f"Amap has no weather data for {location}: pass a city or district in China")
         weather, temperature, live = answer
         return ToolResult(f"{location}的天气是{weather}温度是{temperature}度。", {"adcode": adcode, "weather": live})
 

@@ -103,7 +103,7 @@ class BroughtFiles:
             if not stat.S_ISREG(facts.st_mode):  # replaced meanwhile
                 raise _RefusedError("it is not a regular file")
             if facts.st_nlink > 1 and self._folder.resolve() in real_folder.parents:
-                raise _RefusedError("it has another hard link, possibly outside the folder")
+                raise _RefusedError("the file has another hard link, possibly outside the folder")
             yield file, facts
         finally:
             os.close(file)

@@ -111,7 +111,7 @@ def run_query(tables: Sequence[Table], sql: str, *, max_rows: int) -> Mapping[st
     except OSError as error:
         raise ToolServiceError(f"cannot start a process for the query: {error}") from error
     if done.returncode:
-        raise ToolArgumentError("the query needs too much time or memory: simplify it or select fewer rows")
+        raise ToolArgumentError("the query takes too long or uses too much memory: simplify it or select fewer rows")
     result: Mapping[str, Any] = json.loads(done.stdout)
     if "error" in result:
         raise ToolArgumentError(f"the query failed: {result['error']}")

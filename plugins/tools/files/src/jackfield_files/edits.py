@@ -80,7 +80,7 @@ def _after(text: str, edit: Edit, label: str, most_chars: int) -> tuple[str, Rep
         )
     count = text.count(edit.old) if edit.everywhere else 1
     if len(text) + count * (len(edit.new) - len(edit.old)) > most_chars:
-        raise ToolArgumentError(f"{label}the file would be larger than {most_chars:,} characters")
+        raise ToolArgumentError(f"{label}the file would be longer than {most_chars:,} characters")
     return text.replace(edit.old, edit.new), Replaced(count, _lines(text, starts[:_MOST_PLACES]))
 
 

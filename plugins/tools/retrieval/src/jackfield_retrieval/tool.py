@@ -42,7 +42,7 @@ class RetrievalTool(BaseTool):
         super().__init__(cfg, **settings)
         if self.config.rag_keygen_strategy != "none":
             raise ConfigError(
-                "the retrieval tool has no model to generate keywords: set rag_keygen_strategy in the rag_cfg "
+                "the retrieval tool has no model to generate keywords with: set rag_keygen_strategy in the rag_cfg "
                 "of an agent"
             )
         if self.config.question_rewriting == "model":

@@ -163,7 +163,7 @@ def _text(value: object, what: str) -> str:
 
 def _texts(value: object, what: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{what} must be an object of strings")
+        raise ValueError(f"{what} must be an object whose values are strings")
     return value
 
 

@@ -62,15 +62,15 @@ def _front_matter(text: str) -> dict[object, object]:
     match = _FRONT_MATTER.match(text)
     if match is None:
         raise ValueError(
-            f"missing front matter: the file must start with ---, then the lines name: and description:, and a closing "
-            f"---, within {_MAX_FRONT_MATTER // 1024} KiB"
+            "missing front matter: the file must start with a --- line, followed by `name:` and `description:` lines "
+            f"and, within {_MAX_FRONT_MATTER // 1024} KiB, another --- line"
         )
     try:
         table = parse_table(match[1], "yaml", max_depth=_MAX_DEPTH)
     except ValueError as error:
         raise ValueError(f"cannot parse the front matter: {error}") from None
     if not isinstance(table, dict):
-        raise ValueError("the front matter must have the lines name: and description:")
+        raise ValueError("the front matter must contain `name:` and `description:` lines")
     return table
 
 

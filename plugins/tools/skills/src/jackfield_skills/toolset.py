@@ -93,7 +93,7 @@ def _of_project(host: Plugins) -> Path:
     project = host.settings.project
     if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
         raise ConfigError(
-            f"skills: no folders to read: set folders: [FOLDER], or add {PROJECT_FOLDER.as_posix()} to a project "
+            f"skills: no folders configured. Set `folders: [FOLDER]`, or add {PROJECT_FOLDER.as_posix()} to a project "
             f"with [tool.jackfield] in its pyproject.toml"
         )
     if project.answer != "yes":
@@ -104,7 +104,7 @@ def _of_project(host: Plugins) -> Path:
     folder = project.path.parent / PROJECT_FOLDER
     if project.path.parent.resolve() not in folder.resolve().parents:
         raise ConfigError(
-            f"skills: {folder} leads out of the project through a link: specify the target folder instead"
+            f"skills: {folder} leads to a folder outside the project through a link: specify the target folder instead"
         )
     return folder
 
@@ -126,7 +126,7 @@ def _skills_in(folder: Path) -> Iterator[Skill]:
     if not found:
         raise ConfigError(
             f"no skills in {within}. A skill is a folder with a {FILE} that starts with a name and a "
-            f"description between two lines of ---"
+            f"description between two --- lines"
         )
     yield from found
 

@@ -56,7 +56,7 @@ def seconds(text: str) -> float:
     """Parse a timeout in seconds."""
     value = float(text)
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError("must be a number of seconds greater than 0")
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
     return value
 
 

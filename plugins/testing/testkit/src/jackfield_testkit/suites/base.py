@@ -40,7 +40,7 @@ class Suite:
         _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
             if not (name.startswith("test_") and callable(getattr(cls, name.partition("[")[0], None))):
-                raise TypeError(f"{cls.__name__}.xfail refers to {name!r}, which is not a test of this class")
+                raise TypeError(f"{cls.__name__}.xfail refers to {name!r}, which is not a test in this class")
             if not reason.strip():
                 raise TypeError(f"{cls.__name__}.xfail[{name!r}] needs a reason")
 
