@@ -21,6 +21,18 @@ def test_a_table_is_aligned_and_has_no_spaces_at_the_ends(capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("place", [(row, column) for row in range(3) for column in range(3)])
+def test_control_characters_are_escaped_in_every_cell(
+    place: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = [["a", "b", "c"] for _ in range(3)]
+    table[place[0]][place[1]] = "\x1b[31m"
+    print_table(table[0], table[1:])
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert r"\x1b[31m" in shown
+
+
 TABLE = [("name", "text"), ("abcdefgh", "one two three four five six")]  # 10 columns are left of the text
 
 
