@@ -236,7 +236,7 @@ def test_a_session_that_is_closed_while_it_subscribes_closes_its_client(
         waiting = asyncio.ensure_future(session.listing())
         await until(is_listening.is_set)
         await session.aclose()
-        with pytest.raises(ServerEndedError, match="closed before it was connected"):
+        with pytest.raises(ServerEndedError, match="closed before the connection was established"):
             await waiting
 
     asyncio.run(run())
