@@ -28,6 +28,7 @@ from jackfield_mcp.tools import ChangedError, MCPTool
 from .conftest import PATIENCE_S, until
 
 SECRET = "very-secret"
+URL = "https://mcp.acme.example/mcp"
 
 
 @pytest.fixture
@@ -199,6 +200,42 @@ def test_an_address_is_tried_as_an_older_server_only_if_it_refuses_as_one(
     else:
         with pytest.raises(ServerEndedError, match="'s' cannot be used: OSError: refused"):
             asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("oauth", "limit"),
+    [
+        (None, "0.02"),
+        ({"timeout_s": 0.03}, "0.05"),
+        (
+            {"timeout_s": 0.03, "grant": "client_credentials", "client_id": "i", "client_secret": "s", "issuer": URL},
+            "0.02",
+        ),
+    ],
+    ids=["no login", "a person logs in", "no person logs in"],
+)
+def test_a_login_by_a_person_has_its_time_beside_that_of_the_connection(
+    oauth: dict[str, Any] | None, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def connect(_: object) -> AsyncIterator[None]:
+        await asyncio.Event().wait()
+        yield
+
+    async def ways(*_: object) -> list[Any]:
+        return [(SimpleNamespace(problem="", output=lambda: ""), "http")]
+
+    config = ServerConfig.model_validate({"url": URL, "oauth": oauth, "connect_timeout_s": 0.02})
+    session = Session("s", config, Keeper(tmp_path / "kept"), default_host())
+    monkeypatch.setattr(opening, "ways", ways)
+    monkeypatch.setattr(session, "_client", connect)
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            await session._open(stack)
+
+    with pytest.raises(ServerEndedError, match=f"did not respond within {limit} s"):
+        asyncio.run(run())
 
 
 def test_a_session_that_is_closed_while_it_subscribes_closes_its_client(

@@ -361,7 +361,7 @@ class Session:
             way.entries.version = client.protocol_version
             return OpenServer(client, way, asyncio.Event())
         assert failure is not None  # noqa: S101 - there is at least one way
-        raise self._why_not(failure, way) from failure
+        raise self._why_not(failure, way, limit) from failure
 
     def _client(self, streams: Any) -> Client:
         from mcp import Client
@@ -429,15 +429,14 @@ class Session:
         except Exception:  # noqa: BLE001 - the next call lists again, and reports what is wrong
             _log.warning("MCP server %r reported a change, but its tools could not be listed", self.name, exc_info=True)
 
-    def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
+    def _why_not(self, error: BaseException, way: Any, limit_s: float) -> ToolServiceError:
         output = way.output()
         _log.warning("MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "")
         # The error names the cause; a hundred lines of the SDK's task groups would hide it.
         _log.debug("MCP server %r: connecting failed", self.name, exc_info=error)
         first = _first(error)
         if isinstance(first, TimeoutError):
-            limit = self.server.connect_timeout_s
-            text = f"MCP server {self.name!r} did not respond within {limit:g} s; it is currently unavailable"
+            text = f"MCP server {self.name!r} did not respond within {limit_s:g} s; it is currently unavailable"
         elif isinstance(first, JackfieldError):
             text = str(first)
         else:
