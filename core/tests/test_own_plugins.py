@@ -395,7 +395,7 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
     done = command_line("plugins", "doctor", "my-tools@project")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stdout
-    assert "repair " in done.stdout
+    assert "fix " in done.stdout
     assert command_line("plugins", "list").returncode == 0
 
 
