@@ -159,7 +159,7 @@ def _add_agent_options(parser: Parser) -> None:
         help="the value of a variable {{ NAME }} in FILE; can be repeated",
     )
     parser.add_argument(
-        "--trust", action="store_true", help="allow everything that FILE and a saved run ask for, this time"
+        "--trust", action="store_true", help="allow everything that FILE and a saved run request, this time only"
     )
     parser.add_argument("-m", "--model", help="backend:model; or set JACKFIELD_MODEL")
     parser.add_argument("--base-url", help="the URL of the model's server")
