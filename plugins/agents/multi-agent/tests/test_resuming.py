@@ -147,7 +147,7 @@ def test_a_group_chat_whose_speaker_is_gone_does_not_go_on() -> None:
     kept = store.kept[run_id]
     assert '"RunFinished"' in kept.entries.pop(), "as if its process had ended before it"
     kept.run = replace(kept.run, state=RUNNING)
-    with pytest.raises(ConfigError, match="interrupted at agent 'bo', but 'cy' would continue"):
+    with pytest.raises(ConfigError, match="interrupted at agent 'bo', but would resume at 'cy'"):
         GroupChat([member("al"), member("cy")], "round_robin", store=store).resume(run_id)
 
 
