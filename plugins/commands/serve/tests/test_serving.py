@@ -182,7 +182,7 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
         (["no_such_module:hello"], "cannot import 'no_such_module:hello': "),
         (["json:dumps"], "'json:dumps' must be an agent, got function"),
         (["ours:hello", "--face", "nope"], "nope"),
-        (["ours:hello", "--face", "{"], "--face must be a name, or JSON"),
+        (["ours:hello", "--face", "{"], "--face must be a name or a JSON object"),
         (["ours:hello", "--face", '{"name": "openai", "nope": 1}'], "nope"),
         (["ours:hello", "--stdio", "openai"], "does not support standard input"),
         (["ours:hello", "--token-file", "none"], "cannot read token file 'none': No such file"),

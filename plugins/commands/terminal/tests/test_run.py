@@ -111,7 +111,7 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("jackfield run -m echo:m < /dev/null", "no prompt: pass one"),
         ("jackfield run -m echo:m '  ' < /dev/null", "no prompt: pass one"),
         ("jackfield run -m echo:m - < /dev/null", "no prompt: pass one"),
-        ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
+        ("printf '\\377' | jackfield run -m echo:m x", "not valid UTF-8 (at byte 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not contain a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
         ("jackfield run -m echo:m -f none.md x", "no files or folders match 'none.md'"),

@@ -374,7 +374,7 @@ def test_a_read_only_file_and_a_file_too_large_are_left_alone(root: Path, do: Do
         do(WriteFile, path="b", content="x" * 101, cfg={"max_file_bytes": 100})
     (root / "c").write_text("x" * 60)
     grown = {"old_text": "x", "new_text": "xx", "replace_all": True}
-    with pytest.raises(ToolArgumentError, match="larger than 100 characters"):
+    with pytest.raises(ToolArgumentError, match="longer than 100 characters"):
         do(EditFile, path="c", edits=[grown], cfg={"max_file_bytes": 100})
     assert (root / "a").read_text() == "a"
     assert not (root / "b").exists()
