@@ -131,3 +131,34 @@ def test_secrets_of_settings_are_known_by_their_names() -> None:
             return {"A_KEY": KEY}
 
     assert secrets_of(settings=Named()).hide(KEY) == "[secret:A_KEY]"
+
+
+class _Growing(StatesSecrets):
+    """A component with a collection; what it uses may be changed by another thread at any time."""
+
+    def __init__(self, collection: Any) -> None:
+        self.api_key = "sk-first-0123456789"
+        self.collection = collection
+        self.token = "sk-last-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("collection", "add"),
+    [
+        ({"api_key": "sk-1-0123456789", "token": "sk-2-0123456789"}, lambda one, key: one.update({key: "x"})),
+        (
+            {"headers": {"X-Key": "sk-1-0123456789", "X-Token": "sk-2-0123456789"}},
+            lambda one, key: one["headers"].update({key: "x"}),
+        ),
+        ({"https://a:sk-1-0123456789@acme.example", "https://b:sk-2-0123456789@acme.example"}, set.add),
+    ],
+    ids=["settings", "headers", "set"],
+)
+def test_a_component_that_changes_while_it_is_searched_is_searched_to_its_end(collection: Any, add: Any) -> None:
+    component = _Growing(collection)
+    values: set[str] = set()
+    for number, secret in enumerate(secrets_in(component)):
+        values.add(secret.value)
+        setattr(component, f"late_{number}", number)
+        add(collection, f"late_{number}")
+    assert {"sk-first-0123456789", "sk-1-0123456789", "sk-2-0123456789", "sk-last-0123456789"} <= values

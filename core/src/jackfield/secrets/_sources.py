@@ -80,7 +80,7 @@ class SecretSearch:
         if isinstance(value, Mapping):
             yield from self._search_settings(value, name)
         elif isinstance(value, list | tuple | set | frozenset):
-            for entry in value:
+            for entry in tuple(value):
                 yield from self.search(entry, name)
         elif isinstance(value, HasSecrets):
             self.components.append(value)
@@ -94,7 +94,8 @@ class SecretSearch:
             yield from self._search_settings(attributes, name)
 
     def _search_settings(self, settings: Mapping[Any, Any], name: str) -> Iterator[Secret]:
-        for key, value in settings.items():
+        # A copy, because these may be the attributes of a component to which another thread adds.
+        for key, value in dict(settings).items():
             text = str(key)
             if text in _SCHEMAS:
                 continue
@@ -151,7 +152,7 @@ def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Ite
 
     For `Bearer KEY`, this includes the key.
     """
-    for key, value in headers.items():
+    for key, value in dict(headers).items():
         shown = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
             continue
