@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -555,6 +556,70 @@ def test_a_blocking_call_inside_the_bridges_own_loop_is_refused() -> None:
     for mistake in (wait_for_oneself, iterate_oneself):
         with pytest.raises(JackfieldError, match="use the async counterpart"):
             sync.run(mistake())
+
+
+@pytest.mark.parametrize(
+    "last_line",
+    [
+        "print(sync.run(ask()))",
+        "print(list(sync.iterate(steps())))",
+        "import asyncio; print(asyncio.run(ask()))",
+        "import asyncio; print(asyncio.run(sync.in_worker(load)))",
+        "print(sync.run(ask_on_the_loop()))",
+    ],
+    ids=["run", "iterate", "shared worker", "worker", "loop"],
+)
+def test_a_script_with_the_name_of_a_package_that_it_needs_gets_an_error(last_line: str, tmp_path: Path) -> None:
+    script = tmp_path / "h2_like.py"
+    script.write_text(
+        textwrap.dedent(f"""
+            from jackfield import sync
+
+            def load():
+                import h2_like  # what the script is named like
+                return h2_like
+
+            async def ask():
+                await sync.shared_in_worker(load)
+
+            async def ask_on_the_loop():
+                return load()
+
+            async def steps():
+                yield await ask()
+
+            {last_line}
+        """),
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "jackfield.errors.JackfieldError: Python imported the script h2_like.py instead of the package 'h2_like' that "
+        "it was looking for, so the script is running a second time: rename h2_like.py"
+    )
+
+
+def test_a_script_may_be_imported_again_where_nothing_waits_for_it(tmp_path: Path) -> None:
+    script = tmp_path / "again.py"
+    script.write_text(
+        textwrap.dedent("""
+            from jackfield import sync
+
+            async def answer():
+                return 42
+
+            def load():
+                import again
+                return sync.run(answer())
+
+            if __name__ == "__main__":
+                print(sync.run(sync.in_worker(load)))
+        """),
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "42\n", done.stderr
 
 
 def test_a_worker_of_the_bridge_may_cross_it() -> None:

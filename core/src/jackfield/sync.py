@@ -22,10 +22,12 @@ import functools
 import itertools
 import logging
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, NoReturn, ParamSpec, Self, TypeVar
 
 from jackfield.errors import JackfieldError
@@ -274,6 +276,7 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         JackfieldError: No thread is free or will become free, because the machine cannot start more threads or
             abandoned functions hold all threads. The function does not run.
     """
+    _check_script_is_not_reimported()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -322,6 +325,7 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     event loops. The arguments must be hashable. Cancelling one caller does not affect the others. If the function
     fails, all callers get the same error, and the next call tries again.
     """
+    _check_script_is_not_reimported()
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -653,11 +657,42 @@ def _this_process() -> _Process:
 
 def _background_for(work: Awaitable[Any] | AsyncIterator[Any]) -> _Background:
     background = _this_process().background()
-    if not background.is_here():
-        return background
-    if isinstance(work, Coroutine):
-        work.close()
-    raise JackfieldError(
-        "a blocking call inside Jackfield's own event loop would deadlock: in an `async def` tool or agent, use the "
-        "async counterpart (arun, astream, acomplete)"
-    )
+    try:
+        _check_script_is_not_reimported(background)
+        _check_is_elsewhere(background)
+    except JackfieldError:
+        if isinstance(work, Coroutine):
+            work.close()
+        raise
+    return background
+
+
+def _check_is_elsewhere(background: _Background) -> None:
+    if background.is_here():
+        raise JackfieldError(
+            "a blocking call inside Jackfield's own event loop would deadlock: in an `async def` tool or agent, use "
+            "the async counterpart (arun, astream, acomplete)"
+        )
+
+
+def _check_script_is_not_reimported(background: _Background | None = None) -> None:
+    """Raise an error if a thread of ours is importing the user's script, because it has the name of a package.
+
+    For example, a script `h2.py` runs a second time when the HTTP client imports its dependency `h2`. A request of that
+    second run would wait for the import that it is part of, and so for ever.
+    """
+    is_ours = getattr(_here, "job", None) is not None or (background is not None and background.is_here())
+    file = getattr(sys.modules.get("__main__"), "__file__", None) if is_ours else None
+    script = Path(file).absolute() if file else None
+    if script and _is_being_imported(script):
+        raise JackfieldError(
+            f"Python imported the script {script.name} instead of the package {script.stem!r} that it was looking for, "
+            f"so the script is running a second time: rename {script.name}"
+        )
+
+
+def _is_being_imported(script: Path) -> bool:
+    spec = getattr(sys.modules.get(script.stem), "__spec__", None)
+    if not getattr(spec, "_initializing", False):
+        return False
+    return Path(getattr(spec, "origin", None) or "").absolute() == script

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpcore2
@@ -220,3 +224,27 @@ def test_no_secret_of_a_server_or_a_user_is_shown_whichever_way_it_is_sent(where
     opened = Opened.at(server, HTTPClient("http://h:1", backend="acme"))
     failures = opened.failures("acme", {}, extra=headers if where == "extra" else {})
     assert secret not in str(failures.refused(ModelRequestError, f"no access with {secret}", status=400))
+
+
+@pytest.mark.parametrize(
+    "last_line", ["sync.run(ask())", "import asyncio; asyncio.run(ask())"], ids=["blocking call", "own event loop"]
+)
+def test_a_script_with_the_name_of_a_part_of_the_http_stack_is_told_to_take_another(
+    last_line: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "hpack.py"
+    program = f"""
+        from jackfield import sync
+        from jackfield_http import HTTPClient
+
+        async def ask():
+            client = HTTPClient("http://127.0.0.1:9", backend="test")
+            async with client.request("GET", "http://127.0.0.1:9/", b"", [], timeout_s=1):
+                pass
+
+        {last_line}
+    """
+    script.write_text(textwrap.dedent(program), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("so the script is running a second time: rename hpack.py")

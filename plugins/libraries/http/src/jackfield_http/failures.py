@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -198,6 +199,8 @@ def translate_error(
         error: The error.
         backend, address, timeout_s, secrets: See `translate_errors`.
     """
+    if "httpcore2" not in sys.modules:  # the error came from loading it, and loading it again would replace the error
+        return None
     import httpcore2
 
     cause: BaseException | None = error
