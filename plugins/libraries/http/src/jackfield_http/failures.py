@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TypeAlias
 from jackfield.errors import (
     ContentFilterError,
     ContextLengthError,
+    JackfieldError,
     ModelAuthError,
     ModelConnectionError,
     ModelNotFoundError,
@@ -199,7 +199,7 @@ def translate_error(
         error: The error.
         backend, address, timeout_s, secrets: See `translate_errors`.
     """
-    if "httpcore2" not in sys.modules:  # the error came from loading it, and loading it again would replace the error
+    if isinstance(error, JackfieldError):  # perhaps from loading the HTTP stack, and loading it again would replace it
         return None
     import httpcore2
 
