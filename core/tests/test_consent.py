@@ -258,6 +258,10 @@ def test_the_error_of_missing_consent_says_how_it_is_given(tmp_path: Path, by_co
     assert not (tmp_path / "trusted").exists()
 
 
+def test_a_file_whose_name_starts_with_a_dash_is_no_option_of_the_advised_command() -> None:
+    assert "jackfield trust ./-agent.yaml, or" in str(ConsentNeededError("-agent.yaml", ["runs code"]))
+
+
 @pytest.mark.parametrize("by_command", [True, False])
 def test_missing_consent_lists_the_effects_and_the_ways_to_give_it(by_command: bool) -> None:
     error = ConsentNeededError("/srv/my agent.yaml", ["runs code", "starts ls"], by_command=by_command)

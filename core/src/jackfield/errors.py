@@ -84,9 +84,9 @@ class ConsentNeededError(ConfigError):
     @property
     def lines(self) -> list[str]:
         """The message, line by line."""
-        import shlex  # only needed for this error
+        from jackfield.suggestions import shell_path  # only needed for this error
 
-        command = f"jackfield trust {shlex.quote(str(self.path))}, or " if self.by_command else ""
+        command = f"jackfield trust {shell_path(self.path)}, or " if self.by_command else ""
         return [
             f"{self.path} needs your consent, because it",
             *(f"  - {effect}" for effect in self.effects),

@@ -25,3 +25,15 @@ def list_names(names: Collection[str], max_names: int = 8) -> str:
     ordered = sorted(set(names))
     more = f" and {len(ordered) - max_names} more" if len(ordered) > max_names else ""
     return ", ".join(ordered[:max_names]) + more
+
+
+def shell_path(path: object) -> str:
+    """Return a path as a word of a suggested command. A name that starts with a dash would be parsed as an option.
+
+    >>> print(shell_path("my agent.yaml"), shell_path("-agent.yaml"))
+    'my agent.yaml' ./-agent.yaml
+    """
+    import shlex  # only needed in messages
+
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)

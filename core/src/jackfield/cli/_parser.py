@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from jackfield.cli._terminal import escape_line
+from jackfield.suggestions import shell_path
 
 USAGE_ERROR = 2
 _AFTER_DASHES = "\0"  # marks words after `--`; no word of a command line contains it
@@ -74,7 +75,6 @@ class Parser(argparse.ArgumentParser):
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
 
     def _explain(self, words: Sequence[str]) -> str:
-        import shlex  # only needed for errors
 
         from jackfield.suggestions import close_names
 
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         if close:
             return f"; did you mean {' and '.join(close)}?"
         # Not `Path.exists`, which raises for a name that is too long.
-        files = [shlex.quote(f"./{word}") for word in words if word.startswith("-") and os.path.exists(word)]  # noqa: PTH110
+        files = [shell_path(word) for word in words if word.startswith("-") and os.path.exists(word)]  # noqa: PTH110
         return f"; to pass a file, use {' '.join(files)}" if files else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:

@@ -388,6 +388,19 @@ def test_a_folder_without_settings_has_nothing_to_allow(tmp_path: Path, capsys: 
         trust([str(tmp_path / "gone")])
 
 
+def test_the_advised_command_takes_no_file_for_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("-agent.yaml").write_text("llm: {model: m, base_url: https://models.example}\n")
+    assert trust(["./-agent.yaml", "--yes"]) == 0
+    capsys.readouterr()
+    assert trust(["./-agent.yaml", "--show"]) == 0
+    advised = capsys.readouterr().out.rpartition("run: jackfield trust ")[2].split()
+    assert trust(advised) == 0
+    assert capsys.readouterr().out == "-agent.yaml needs your consent again.\n"
+
+
 def test_an_agent_file_is_shown_allowed_and_withdrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "elsewhere" / "agent.yaml"
     file.parent.mkdir()

@@ -177,6 +177,12 @@ def options(*words: str) -> argparse.Namespace:
             "",
             "Saved. To continue: jackfield run --resume 'my run.json' --approve (or --deny)\n",
         ),
+        (
+            ("--save=-run.json",),
+            "approval_needed",
+            "",
+            "Saved. To continue: jackfield run --resume ./-run.json --approve (or --deny)\n",
+        ),
     ],
 )
 def test_a_run_that_waits_names_the_command_that_continues_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -13,6 +12,7 @@ from typing import NoReturn
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import known_components
+from jackfield.suggestions import shell_path
 from jackfield_new.folder import check_free, write_folder
 from jackfield_new.questions import Answer, Answers, Question, complete, is_asked, read_questions
 from jackfield_new.remotes import url_of_repository
@@ -208,7 +208,7 @@ def _default_folder(answers: Answers) -> Path:
 
 def _next_steps(target: Path, answers: Answers) -> str:
     """Return a text that names the new plugin and the commands to type next."""
-    folder = shlex.quote(str(target))
+    folder = shell_path(target)
     if answers["standalone"]:
         commands = [f"cd {folder}", 'python -m pip install -e ".[test]"', "python -m pytest"]
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from jackfield.messages import FUNCTION, Message
 from jackfield.results import ResultFold, RunResult
 from jackfield.runs import RunResources
 from jackfield.secrets import Secrets, secrets_of
+from jackfield.suggestions import shell_path
 from jackfield_agent_files.templates import fill_input
 from jackfield_records.hiddenevents import HiddenEvents
 from jackfield_terminal.approval import Asker, can_ask
@@ -237,13 +237,13 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
         return f"The run is recorded. {how_to_resume(run_id, options)}"
     if not options.save:
         return "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n"
-    command = _command(options, "jackfield run --resume", shlex.quote(options.save))
+    command = _command(options, "jackfield run --resume", shell_path(options.save))
     return f"Saved. To continue: {command} --approve (or --deny)\n"
 
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
     """Return a sentence with the command that approves a recorded run's calls."""
-    schema = f" --schema {shlex.quote(options.schema)}" if getattr(options, "schema", None) else ""
+    schema = f" --schema {shell_path(options.schema)}" if getattr(options, "schema", None) else ""
     command = _command(options, "jackfield runs resume", run_id[:12])
     return f"To continue: {command}{schema} --approve (or --deny)\n"
 

@@ -7,7 +7,6 @@ servers, a saved run), they are all effects that need consent.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
 from jackfield.projects import FILE, Project, find_file
 from jackfield.settings import load_project, load_settings, trust_path
+from jackfield.suggestions import shell_path
 from jackfield_agent_files.effects import request_of
 from jackfield_manage.judging.activation import names_active_by_default
 from jackfield_manage.judging.trust import agree, agreements, describe_request, describe_restrictions, revoke
@@ -79,9 +79,7 @@ def _trust_file(file: Path, options: argparse.Namespace) -> int:
         return 0
     _say_all(f"{file} can have these effects:", request.lines)
     if is_agreed(request):
-        print(
-            f"You have allowed this. To withdraw your consent, run: jackfield trust {shlex.quote(str(file))} --revoke"
-        )
+        print(f"You have allowed this. To withdraw your consent, run: jackfield trust {shell_path(file)} --revoke")
         return 0
     if options.show or not (options.yes or _is_agreed()):
         return 1
