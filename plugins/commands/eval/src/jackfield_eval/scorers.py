@@ -122,7 +122,7 @@ class Regex(Scorer):
     async def score(self, run: ScoredRun) -> Score:
         """Search for a match, using at most five seconds of CPU time."""
         text = run.result.text
-        search = partial(regex.search, self.expected, text, timeout=_REGEX_S, concurrent=True)
+        search = partial(regex.search, self.expected, text, timeout=_REGEX_S)
         try:
             match = await sync.in_worker(search)
         except TimeoutError:
