@@ -95,7 +95,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "no model": (lambda: FnCallAgent().ask(ASK), ("has no model", "pass llm='backend:model'")),
     "no backend": (lambda: get_chat_model("m-1"), ("'m-1'", "backend:model", "Installed: ")),
     "a misspelt backend": (lambda: get_chat_model("opnai:m"), ("'opnai'", "'openai'")),
-    "a number as model": (lambda: get_chat_model(3), ("a model must be", "not int")),  # type: ignore[arg-type]
+    "a number as model": (lambda: get_chat_model(3), ("a model must be", "got int")),  # type: ignore[arg-type]
     "a misspelt setting": (
         lambda: get_chat_model({"model": "m", "model_type": "openai", "temprature": 0}),
         ("'temprature'", "'temperature' in generate_cfg"),
@@ -137,10 +137,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         ("'register_tool'", "from jackfield import tool"),
     ),
     # questions
-    "no question": (lambda: agent().ask(None), ("a string, a message", "not NoneType")),
+    "no question": (lambda: agent().ask(None), ("a string, a message", "got NoneType")),
     "an empty question": (lambda: agent().ask(""), ("the question is empty", "pass some text")),
     "nothing at all": (lambda: agent().ask([]), ("messages cannot be empty", "pass at least one question")),
-    "a text as history": (lambda: agent().ask(ASK, history="Hello"), ("history", "result of an earlier", "not str")),
+    "a text as history": (lambda: agent().ask(ASK, history="Hello"), ("history", "result of an earlier", "got str")),
     "a misspelt role": (lambda: agent().ask({"role": "usr", "content": "x"}), ("'usr'", "use one of system, user")),
     "a message without role": (lambda: agent().ask({"content": "x"}), ("needs 'role'", "user")),
     "an unknown key of a message": (lambda: agent().ask({"role": "user", "contnt": "x"}), ("contnt", "content")),

@@ -41,24 +41,24 @@ class Keeps(FnCallAgent):
 # --- of an agent ---
 
 AGENT_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "system_message": ({"system_message": 5}, "system_message must be a string, not int"),
-    "name": ({"name": b"x"}, "name must be a string, not bytes"),
-    "description": ({"description": 5}, "description must be a string, not int"),
-    "suggestions": ({"suggestions": [5]}, "each of suggestions must be a string, not int"),
+    "system_message": ({"system_message": 5}, "system_message must be a string, got int"),
+    "name": ({"name": b"x"}, "name must be a string, got bytes"),
+    "description": ({"description": 5}, "description must be a string, got int"),
+    "suggestions": ({"suggestions": [5]}, "each of suggestions must be a string, got int"),
     "adjustable": (
         {"adjustable": ["colour"]},
         "adjustable: unknown option 'colour'; use temperature, top_p, max_tokens, seed",
     ),
     "models": ({"models": ["gpt"]}, "models: 'gpt' has no backend; add one, as in openai:gpt"),
-    "models, no text": ({"models": [5]}, "each of models must be a string such as 'backend:model', not int"),
+    "models, no text": ({"models": [5]}, "each of models must be a string such as 'backend:model', got int"),
     "models without llm": (
         {"llm": None, "models": ["a:b"]},
         "`models` lists alternatives to `llm`: set `llm` as well, or omit `models`",
     ),
-    "files": ({"files": [5]}, "each of files must be a path, not int"),
-    "workspace": ({"workspace": 5}, "workspace must be a folder or a Workspace, not int"),
+    "files": ({"files": [5]}, "each of files must be a path, got int"),
+    "workspace": ({"workspace": 5}, "workspace must be a folder or a Workspace, got int"),
     "tool_timeout_s": ({"tool_timeout_s": 0}, "tool_timeout_s must be a number of seconds above 0, got 0"),
-    "tool_timeout_s, no number": ({"tool_timeout_s": "1"}, "tool_timeout_s must be a number of seconds, not str"),
+    "tool_timeout_s, no number": ({"tool_timeout_s": "1"}, "tool_timeout_s must be a number of seconds, got str"),
     "tool_timeout_s, no number at all": (
         {"tool_timeout_s": float("nan")},
         "tool_timeout_s must be a number of seconds above 0, got nan",
@@ -184,20 +184,20 @@ def test_an_option_that_a_kind_does_not_take_is_named() -> None:
 # --- of a run ---
 
 RUN_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "cancel": ({"cancel": 5}, "cancel must be a CancelToken, not int"),
-    "resources": ({"resources": 5}, "resources must be RunResources, not int"),
+    "cancel": ({"cancel": 5}, "cancel must be a CancelToken, got int"),
+    "resources": ({"resources": 5}, "resources must be RunResources, got int"),
     "attempts": ({"attempts": 0}, "attempts must be at least 1, got 0"),
-    "attempts, no number": ({"attempts": True}, "attempts must be a whole number, not bool"),
-    "session": ({"session": None}, "session must be a string, not NoneType"),
-    "run_id": ({"run_id": 5}, "run_id must be the ID of a recorded run, such as result.run_id, not int"),
+    "attempts, no number": ({"attempts": True}, "attempts must be a whole number, got bool"),
+    "session": ({"session": None}, "session must be a string, got NoneType"),
+    "run_id": ({"run_id": 5}, "run_id must be the ID of a recorded run, such as result.run_id, got int"),
     "resume": (
         {"resume": 1},
-        "resume must be True, or {call_id: True or False} for the calls in result.waiting, not int",
+        "resume must be True, or {call_id: True or False} for the calls in result.waiting, got int",
     ),
-    "ask": ({"ask": True}, "the run option `ask` must be a function, not bool"),
+    "ask": ({"ask": True}, "the run option `ask` must be a function, got bool"),
     "approve": (
         {"approve": "ask"},
-        "the run option `approve` must be a function, not str: pass rules such as 'ask' to the agent",
+        "the run option `approve` must be a function, got str: pass rules such as 'ask' to the agent",
     ),
     "way": ({"way": "prompt"}, "way='prompt' has no effect without output=: pass output= as well, or omit way"),
     "unknown": ({"temprature": 1}, "runs of agent 'clerk' have no option 'temprature'"),
@@ -383,13 +383,13 @@ def test_the_page_of_an_agent_gets_its_options(options: dict[str, Any], words: l
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"address": 5}, "address must be a host address such as 127.0.0.1, not int"),
-        ({"port": "80"}, "port must be a number from 0 to 65535, not str"),
+        ({"address": 5}, "address must be a host address such as 127.0.0.1, got int"),
+        ({"port": "80"}, "port must be a number from 0 to 65535, got str"),
         ({"port": 65536}, "port must be between 0 and 65535, got 65536"),
         ({"port": -1}, "port must be between 0 and 65535, got -1"),
-        ({"store": 5}, "store must be the name of a store, not int"),
-        ({"token_file": 5}, "token_file must be a path, not int"),
-        ({"open_browser": 1}, "open_browser must be True or False, not int"),
+        ({"store": 5}, "store must be the name of a store, got int"),
+        ({"token_file": 5}, "token_file must be a path, got int"),
+        ({"open_browser": 1}, "open_browser must be True or False, got int"),
     ],
     ids=str,
 )

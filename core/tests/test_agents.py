@@ -719,7 +719,7 @@ class Rounds(FnCallAgent):
 
 def test_an_option_of_a_kind_is_checked_before_the_run() -> None:
     agent = Rounds([], ScriptedModel([answer("Hi.")]))
-    with pytest.raises(ConfigError, match="option 'rounds' of agent 'Rounds' must be int, not str"):
+    with pytest.raises(ConfigError, match="option 'rounds' of agent 'Rounds' must be int, got str"):
         agent.ask("Hi.", rounds="2")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match=r"no option 'round'.*rounds"):
         agent.ask("Hi.", round=2)  # type: ignore[call-overload]

@@ -110,8 +110,8 @@ WRONG = [
     ({"approve": {"allow": "search_*"}}, "needs a list of tool names"),
     ({"approve": {"ask": "ask", "allow": ["a"]}}, "needs a list of tool names"),
     ({"approve": {"alow": ["a"]}}, "unknown key 'alow'"),
-    ({"approve": {"by": "me"}}, "must be a function or a rule, not str"),
-    ({"approve": 7}, "must be a function or a rule, not int"),
+    ({"approve": {"by": "me"}}, "must be a function or a rule, got str"),
+    ({"approve": 7}, "must be a function or a rule, got int"),
     ({"forbid": ["internet"]}, r"\(files, network, processes\), got 'internet'"),
     ({"forbid": "network"}, "must be a list of effects"),
 ]
@@ -255,14 +255,14 @@ def test_who_fails_when_asked_is_in_the_record() -> None:
 @pytest.mark.parametrize(
     ("approve", "forbid", "said"),
     [
-        (5, (), "approve must be a function or a rule, not int"),
-        ({"by": 5}, (), "approve must be a function or a rule, not int"),
+        (5, (), "approve must be a function or a rule, got int"),
+        ({"by": 5}, (), "approve must be a function or a rule, got int"),
         ("always", (), "approve must be a function or one of marked, ask, read_only, allow_listed, got 'always'"),
         ({"asc": "ask"}, (), "approve: unknown key 'asc'; use 'ask', 'allow' or 'by'"),
         ("allow_listed", (), "approve='allow_listed' needs a list of tool names"),
         ({"allow": "search"}, (), "approve='allow_listed' needs a list of tool names"),
         ({"ask": "ask", "allow": ["a"]}, (), "approve='allow_listed' needs a list of tool names"),
-        (None, 5, "forbid must be a list of effects (files, network, processes), not int"),
+        (None, 5, "forbid must be a list of effects (files, network, processes), got int"),
         (None, "network", "forbid must be a list of effects (files, network, processes), got 'network'"),
         (None, ["files", "fire"], "forbid must be a list of effects (files, network, processes), got 'fire'"),
     ],

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from jackfield import AgentConfig
 from jackfield.config import Config, GenerateConfig, Limits, LLMConfig, SettingsDict
@@ -225,23 +225,23 @@ class Sized(Config):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ({"names": "a"}, "names must be a list, not a string"),
-        ({"names": ["a", 5]}, "names.1 must be a string, not a number: put it in quotes"),
-        ({"names": None}, "names must be a list, not empty"),
-        ({"size": "many"}, "size must be a whole number, not a string"),
+        ({"names": "a"}, "names must be a list, got a string"),
+        ({"names": ["a", 5]}, "names.1 must be a string, got a number: put it in quotes"),
+        ({"names": None}, "names must be a list, got an empty value"),
+        ({"size": "many"}, "size must be a whole number, got a string"),
         ({"size": 1.5}, "size must be a whole number"),
-        ({"ratio": []}, "ratio must be a number, not a list"),
-        ({"is_open": "maybe"}, "is_open must be true or false, not a string"),
-        ({"either": True}, "either must be a string or a table, not true or false: put it in quotes"),
+        ({"ratio": []}, "ratio must be a number, got a list"),
+        ({"is_open": "maybe"}, "is_open must be true or false, got a string"),
+        ({"either": True}, "either must be a string or a table, got true or false: put it in quotes"),
         ({"mode": "odd"}, "mode must be 'fast' or 'slow'"),
         ({"count": 0}, "count must be greater than or equal to 1"),
-        ({"limits": 3}, "limits must be a table, not a number"),
+        ({"limits": 3}, "limits must be a table, got a number"),
         ({"code": "A"}, "code must have at least 2 characters"),
         ({"code": "ab"}, "code must match pattern '^[A-Z]{2}$'"),
         ({"limits": {"currency": "eur"}}, "limits.currency must match pattern '^[A-Z]{3}$' (ISO 4217: USD, CNY, EUR)"),
         (
             {"limits": {"turns": []}, "size": {}},
-            "size must be a whole number, not a table; limits.turns must be a whole number, not a list",
+            "size must be a whole number, got a table; limits.turns must be a whole number, got a list",
         ),
     ],
 )
@@ -250,6 +250,34 @@ def test_a_wrong_form_is_named_in_plain_words(value: dict[str, Any], text: str) 
         Sized.parse(value, what="w")
     assert str(caught.value).startswith(f"w: {text}")
     assert "should" not in str(caught.value)
+
+
+class Ends(Config):
+    command: str = ""
+    url: str = ""
+
+    @field_validator("url")
+    @classmethod
+    def _require_https(cls, url: str) -> str:
+        if not url.startswith("https://"):
+            raise ValueError("must start with https://")
+        return url
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Ends:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("specify either 'command' or 'url'")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [({}, "w: specify either 'command' or 'url'"), ({"url": "ftp://a.test"}, "w: url: must start with https://")],
+)
+def test_an_error_about_the_whole_names_no_setting(value: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Ends.parse(value, what="w")
+    assert str(caught.value) == text
 
 
 _VALUES = st.recursive(

@@ -79,7 +79,7 @@ def test_version_and_the_lists_are_printed(capsys: pytest.CaptureFixture[str]) -
         ("default", "; did you mean 'jackfield models default'?"),
         ("remove", "; did you mean 'jackfield index remove' or 'jackfield keys remove'?"),
         ("reports", "; did you mean 'jackfield reports-all'?"),
-        ("index", ". Install it: pip install jackfield-index"),
+        ("index", ". To install it, run: pip install jackfield-index"),
         ("qqqq", "; known: chat, plugins, reports-all, run"),
     ],
 )
@@ -89,7 +89,7 @@ def test_an_unknown_command_is_answered_with_the_whole_commands_that_it_may_mean
 
 def test_a_command_of_the_manager_names_others_of_its_name_only_if_there_are_any(site: FakeSite) -> None:
     text = "'jackfield trust' is not part of the core: commands that manage an installation are provided by "
-    text += "jackfield-manage. Install it: pip install jackfield-manage"
+    text += "jackfield-manage. To install it, run: pip install jackfield-manage"
     for offered, others in (
         ("other", ""),
         ("trust", ". Another package provides a command with the same name: jackfield trust-inc/trust"),

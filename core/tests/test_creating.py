@@ -147,7 +147,7 @@ def kinds(site: Any) -> PluginHost:
 
 
 FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "no kind": (5, {}, "kind must be a name such as 'fncall', a dict or an AgentConfig, not int"),
+    "no kind": (5, {}, "kind must be a name such as 'fncall', a dict or an AgentConfig, got int"),
     "no class": ("wrong", {}, "agent kind 'wrong' is not a subclass of jackfield.Agent"),
     "no option": (
         "own",
@@ -160,11 +160,11 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {},
         "agent kind 'common' has no option 'host'; known: adjustable",
     ),
-    "a wrong type": ("own", {"size": "3"}, "option 'size' of agent kind 'own' must be int, not str"),
+    "a wrong type": ("own", {"size": "3"}, "option 'size' of agent kind 'own' must be int, got str"),
     "a wrong type of several": (
         "own",
         {"ratio": "3"},
-        "option 'ratio' of agent kind 'own' must be float or None, not str",
+        "option 'ratio' of agent kind 'own' must be float or None, got str",
     ),
     "history of a hand-off": (
         "fncall",

@@ -19,7 +19,7 @@ from tests.support.agents import seeing
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (5, "handoffs must be agents, not int"),
+        (5, "handoffs must be agents, got int"),
         (
             Handoff(FnCallAgent(llm=ScriptedModel([]), description="Is one.")),
             "agent 'FnCallAgent' must have a name and a ",

@@ -18,12 +18,12 @@ from tests.support.site import light
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"settings": {}}, "settings must be jackfield.plugins.Settings, not dict"),
-        ({"settings": Settings(), "paths": "/srv"}, "paths must be a list of folders, not str"),
-        ({"settings": Settings(), "paths": b"/srv"}, "paths must be a list of folders, not bytes"),
-        ({"settings": Settings(), "paths": {}}, "paths must be a list of folders, not dict"),
-        ({"settings": Settings(), "paths": 5}, "paths must be a list of folders, not int"),
-        ({"settings": Settings(), "paths": [5]}, "each of paths must be a folder, not int"),
+        ({"settings": {}}, "settings must be jackfield.plugins.Settings, got dict"),
+        ({"settings": Settings(), "paths": "/srv"}, "paths must be a list of folders, got str"),
+        ({"settings": Settings(), "paths": b"/srv"}, "paths must be a list of folders, got bytes"),
+        ({"settings": Settings(), "paths": {}}, "paths must be a list of folders, got dict"),
+        ({"settings": Settings(), "paths": 5}, "paths must be a list of folders, got int"),
+        ({"settings": Settings(), "paths": [5]}, "each of paths must be a folder, got int"),
     ],
     ids=str,
 )

@@ -28,7 +28,7 @@ def test_known_components_are_read_as_their_distributions_describe_them() -> Non
     assert list(known_components()) == sorted(known_components())
     assert known_components()["parser.pdf"].distribution == known_distribution("parser", "pdf") == "jackfield-pdf"
     assert (known_distribution("parser", "nothing"), install_hint("parser", "nothing")) == (None, "")
-    assert install_hint("parser", "pdf") == ". Install it: pip install jackfield-pdf"
+    assert install_hint("parser", "pdf") == ". To install it, run: pip install jackfield-pdf"
     assert (parser_of_extension("pdf"), parser_of_extension("nothing")) == ("pdf", None)
     assert known_with_key("llm", ["nothing at all"]) is None
 

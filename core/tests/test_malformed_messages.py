@@ -145,8 +145,8 @@ def test_anything_is_taken_or_refused_by_an_error_of_ours(name: str) -> None:
             lambda: as_messages([{"role": "user", "content": "a"}, {"role": "user", "contents": "b"}]),
             "message 2 of 2: ",
         ),
-        (lambda: as_messages(5), "not int"),
-        (lambda: as_messages([{"role": "assistant", "tool_calls": 5}]), "'tool_calls' must be a list, not int"),
+        (lambda: as_messages(5), "got int"),
+        (lambda: as_messages([{"role": "assistant", "tool_calls": 5}]), "'tool_calls' must be a list, got int"),
         (
             lambda: as_messages([{"role": "tool", "tool_call_id": {}, "content": [1.5], "name": 2.5}]),
             "'name' must be a string",
@@ -230,15 +230,15 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no message": (
         lambda: as_message(5),  # type: ignore[arg-type]
-        "a message must be a Message or a dict with 'role' and 'content', not int",
+        "a message must be a Message or a dict with 'role' and 'content', got int",
     ),
     "no messages": (
         lambda: as_messages(5),  # type: ignore[arg-type]
-        "messages must be a string, a message or a list of messages, not int",
+        "messages must be a string, a message or a list of messages, got int",
     ),
     "bytes": (
         lambda: as_messages(b"x"),  # type: ignore[arg-type]
-        "messages must be a string, a message or a list of messages, not bytes",
+        "messages must be a string, a message or a list of messages, got bytes",
     ),
     "one of two": (
         lambda: as_messages([{"role": "user", "content": "x"}, {"role": "user"}]),
@@ -284,7 +284,7 @@ def test_arguments_that_are_no_json_have_a_cause_and_others_have_none() -> None:
     with pytest.raises(ToolArgumentError, match="the arguments to 'f' must be a single JSON object: ") as caught:
         read_arguments("f", "hello")
     assert caught.value.__cause__ is not None
-    with pytest.raises(ToolArgumentError, match="the arguments to 'f' must be a JSON object, not list") as caught:
+    with pytest.raises(ToolArgumentError, match="the arguments to 'f' must be a JSON object, got list") as caught:
         read_arguments("f", "[1]")
     assert caught.value.__cause__ is None
 

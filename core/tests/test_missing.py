@@ -100,13 +100,15 @@ def test_a_single_missing_part_is_told_alone(site: FakeSite) -> None:
     with pytest.raises(PluginNotFoundError) as caught:
         FnCallAgent([], "openai:x", host=site.host())
     assert str(caught.value).endswith(
-        "no llm 'openai' is installed; known: nothing. Install it: pip install jackfield-openai"
+        "no llm 'openai' is installed; known: nothing. To install it, run: pip install jackfield-openai"
     )
     assert caught.value.component == "llm.openai"
 
 
 def test_a_misspelt_name_of_what_is_not_installed_is_recognised(site: FakeSite) -> None:
-    with pytest.raises(PluginNotFoundError, match=r"known: nothing\. Did you mean 'web_search'\? Install it: pip"):
+    with pytest.raises(
+        PluginNotFoundError, match=r"known: nothing\. Did you mean 'web_search'\? To install it, run: pip"
+    ):
         FnCallAgent(["web_serch"], ScriptedModel([]), host=site.host())
     site.add_tools("acme", "web_sirch")
     with pytest.raises(PluginNotFoundError, match=r"installed; did you mean 'web_sirch'\?$"):

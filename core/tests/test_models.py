@@ -561,7 +561,7 @@ def test_making_a_model_leaves_the_callers_dict_alone(site: Any) -> None:
         ({"api_key": SECRET}, ConfigError, "no backend"),
         ("gpt-4", ConfigError, "no backend specified for model 'gpt-4'"),
         ("10.0.0.1:8000", ConfigError, "with 'model' and 'base_url'"),
-        (["acme", "m"], ConfigError, "not list"),
+        (["acme", "m"], ConfigError, "got list"),
         ({"model": "m", "model_type": 3, "api_key": SECRET}, ConfigError, "model_type"),
     ],
     ids=str,

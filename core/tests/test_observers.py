@@ -275,7 +275,7 @@ def test_contexts_are_left_in_reverse_order_and_hear_of_the_error(error: ValueEr
 
 @pytest.mark.parametrize("entry", [5, None, Sees])
 def test_an_observer_is_one_or_a_name(entry: object) -> None:
-    with pytest.raises(ConfigError, match=f"^observers must be Observers or their names, not {type(entry).__name__}$"):
+    with pytest.raises(ConfigError, match=f"^observers must be Observers or their names, got {type(entry).__name__}$"):
         agent_with([entry])  # type: ignore[list-item]
 
 

@@ -242,7 +242,7 @@ def test_a_failed_run_shows_a_client_only_errors_about_its_request(kind: str, re
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"[]", "the request body must be a JSON object, not list"),
+        (b"[]", "the request body must be a JSON object, got list"),
         (b'{"a": NaN}', "the request body is not valid UTF-8 JSON: NaN is not a valid JSON number"),
         (b'{"a": 1e999}', "the request body is not valid UTF-8 JSON: a number is too large"),
         (

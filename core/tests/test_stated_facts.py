@@ -192,8 +192,8 @@ class Sized(Configured):
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
-    "no dict": (lambda: Own.parse(5), "Own must be a dict, not int"),  # type: ignore[arg-type]
-    "a label": (lambda: Own.parse([], what="settings of x"), "settings of x must be a dict, not list"),  # type: ignore[arg-type]
+    "no dict": (lambda: Own.parse(5), "Own must be a dict, got int"),  # type: ignore[arg-type]
+    "a label": (lambda: Own.parse([], what="settings of x"), "settings of x must be a dict, got list"),  # type: ignore[arg-type]
     "unknown": (lambda: Own.parse({"sice": 1}), "Own: unknown setting 'sice'; did you mean 'size'?"),
     "unknown inside": (
         lambda: Own.parse({"inner": {"dept": 1}}),
@@ -201,7 +201,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "two": (
         lambda: Own.parse({"size": "x", "inner": {"depth": "y"}}),
-        "Own: size must be a whole number, not a string; inner.depth must be a whole number, not a string",
+        "Own: size must be a whole number, got a string; inner.depth must be a whole number, got a string",
     ),
     "of a component": (lambda: Sized({"sice": 1}), "sized: unknown setting 'sice'; did you mean 'size'?"),
     "next to generate_cfg": (
@@ -288,8 +288,8 @@ def test_the_address_of_a_server_is_the_most_exact_one(settings: Any, url: str |
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ("a", "x must be a list of ys, not str: use ['a']"), (b"a", "x must be a list of ys, not bytes: use […]"),
-        ({"a": 1}, "x must be a list of ys, not dict: use […]"), (5, "x must be a list of ys, not int: use […]"),
+        ("a", "x must be a list of ys, got str: use ['a']"), (b"a", "x must be a list of ys, got bytes: use […]"),
+        ({"a": 1}, "x must be a list of ys, got dict: use […]"), (5, "x must be a list of ys, got int: use […]"),
     ],
 )  # fmt: skip
 def test_one_value_is_no_list(values: Any, said: str) -> None:

@@ -37,7 +37,7 @@ def test_a_made_name_keeps_its_words() -> None:
     assert tool_name_for("Herr Müller!").rpartition("_")[0] == "Herr_M_ller"
     assert tool_name_for("你好").rpartition("_")[0] == "agent"
     assert len(tool_name_for("a b" * 50)) == 64
-    with pytest.raises(ConfigError, match="a tool's name must be a string, not int"):
+    with pytest.raises(ConfigError, match="a tool's name must be a string, got int"):
         check_tool_name(5)  # type: ignore[arg-type]
 
 

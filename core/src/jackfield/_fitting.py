@@ -25,7 +25,7 @@ def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
         ConfigError: The value has another type.
     """
     if not fits(value, hint):
-        raise ConfigError(f"{name} must be {wanted}, not {type(value).__name__}")
+        raise ConfigError(f"{name} must be {wanted}, got {type(value).__name__}")
 
 
 def check_seconds(name: str, value: object, *, optional: bool = False) -> None:

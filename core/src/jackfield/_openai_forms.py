@@ -57,7 +57,7 @@ def _translate_answer(
     calls = message.get("tool_calls")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if calls and not isinstance(calls, list | tuple):
-        raise InvalidMessageError(f"'tool_calls' must be a list, not {type(calls).__name__}")
+        raise InvalidMessageError(f"'tool_calls' must be a list, got {type(calls).__name__}")
     speaker = {"role": "assistant", "name": message.get("name")}
     if reasoning:
         yield {**speaker, "content": "", "reasoning_content": reasoning}
@@ -87,7 +87,7 @@ def _text(entry: Mapping[Any, Any], key: str) -> str:
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)
-    raise InvalidMessageError(f"{key!r} must be a string, not {type(value).__name__}")
+    raise InvalidMessageError(f"{key!r} must be a string, got {type(value).__name__}")
 
 
 def translate_part(part: object) -> object:

@@ -110,7 +110,7 @@ def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a valid JSON Schema.
     """
     if isroutine(wanted):
-        raise ConfigError(f"output must be a type or a JSON Schema, not the function {wanted.__name__}")
+        raise ConfigError(f"output must be a type or a JSON Schema, got the function {wanted.__name__}")
     return wanted if isinstance(wanted, Form) else Form(wanted)
 
 

@@ -123,7 +123,7 @@ class Config(BaseModel):
             return value
         what = what or cls.__name__
         if not isinstance(value, Mapping | None):
-            raise ConfigError(f"{what} must be a dict, not {type(value).__name__}")
+            raise ConfigError(f"{what} must be a dict, got {type(value).__name__}")
         try:
             return cls.model_validate(dict(value or {}))
         except ValidationError as error:
@@ -147,7 +147,8 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
         elif problem["type"] != "value_error" and (rest := problem["msg"].partition(" should ")[2]):
             lines.append(f"{path} must {rest}{_meaning_of(place, cls) if 'pattern' in problem['type'] else ''}")
         else:
-            lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
+            text = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{path}: {text}" if place else text)  # a validator of the whole model has no place
     for place, forms in wanted.items():
         path = ".".join(map(str, place)) or "value"
         lines.append(f"{path} must be {' or '.join(dict.fromkeys(forms))}{_kind_of(given[place], forms)}")
@@ -171,7 +172,7 @@ _KINDS: Mapping[type, str] = {
     tuple: "a list",
     str: "a string",
     dict: "a table",
-    type(None): "empty",
+    type(None): "an empty value",
 }
 _ALTERNATIVES = ("str", "int", "float", "bool", "constrained-str", "is-instance[Path]")
 
@@ -187,7 +188,7 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
     quotes = ": put it in quotes" if "a string" in forms and isinstance(value, bool | int | float) else ""
-    return f", not {kind}{quotes}"
+    return f", got {kind}{quotes}"
 
 
 def _meaning_of(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
@@ -437,7 +438,7 @@ def checked_list(values: Several, what: str, of: str) -> Several:
         return values
     if isinstance(values, str | bytes | Mapping | os.PathLike) or not isinstance(values, Iterable):
         shown = repr(values) if isinstance(values, str | os.PathLike) else "…"
-        raise ConfigError(f"{what} must be a list of {of}, not {type(values).__name__}: use [{shown}]")
+        raise ConfigError(f"{what} must be a list of {of}, got {type(values).__name__}: use [{shown}]")
     return values
 
 

@@ -184,7 +184,7 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
     except ValueError as error:
         raise ToolArgumentError(f"the arguments to {name!r} must be a single JSON object: {error}") from error
     if not isinstance(value, _MAPPINGS):
-        raise ToolArgumentError(f"the arguments to {name!r} must be a JSON object, not {type(value).__name__}")
+        raise ToolArgumentError(f"the arguments to {name!r} must be a JSON object, got {type(value).__name__}")
     return dict(value)
 
 
@@ -406,7 +406,7 @@ def as_message(value: MessageLike) -> Message:
         return value
     if not isinstance(value, _MAPPINGS):
         raise InvalidMessageError(
-            f"a message must be a Message or a dict with 'role' and 'content', not {type(value).__name__}"
+            f"a message must be a Message or a dict with 'role' and 'content', got {type(value).__name__}"
         )
     if not _KEYS.issuperset(value):
         keys: set[Any] = set(value) - _KEYS
@@ -444,7 +444,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
             values = (values,)
         elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
             got = type(values).__name__
-            raise InvalidMessageError(f"messages must be a string, a message or a list of messages, not {got}")
+            raise InvalidMessageError(f"messages must be a string, a message or a list of messages, got {got}")
     values = tuple(values)
     if set(map(type, values)) <= {Message}:
         return cast("tuple[Message, ...]", values)

@@ -142,7 +142,7 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
     value: Any = history
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         got = type(value).__name__
-        raise ConfigError(f"history must be a list of messages or the result of an earlier run, not {got}")
+        raise ConfigError(f"history must be a list of messages or the result of an earlier run, got {got}")
     try:
         return as_messages(history)
     except InvalidMessageError as error:

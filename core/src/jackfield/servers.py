@@ -188,7 +188,7 @@ def read_object(body: bytes) -> dict[str, Any]:
         message = f"the request body is not valid UTF-8 JSON: {reason}"
         raise RequestRefusedError(message, code="invalid_json") from None
     if not isinstance(value, dict):
-        message = f"the request body must be a JSON object, not {type(value).__name__}"
+        message = f"the request body must be a JSON object, got {type(value).__name__}"
         raise RequestRefusedError(message, code="invalid_json")
     return value
 

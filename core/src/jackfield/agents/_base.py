@@ -473,7 +473,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             if not fits(options[name], hints[name]):
                 wanted = getattr(hints[name], "__name__", hints[name])
                 got = type(options[name]).__name__
-                raise ConfigError(f"run option {name!r} of agent {self._label!r} must be {wanted}, not {got}")
+                raise ConfigError(f"run option {name!r} of agent {self._label!r} must be {wanted}, got {got}")
 
     def _check_config(self, config: RunConfig) -> RunConfig:
         if config is None:
@@ -797,10 +797,10 @@ def _check_run(
         wanted = "True, or {call_id: True or False} for the calls in result.waiting"
         check_argument("resume", resume, Mapping[str, bool | Denial], wanted)
     if ask is not None and not callable(ask):
-        raise ConfigError(f"the run option `ask` must be a function, not {type(ask).__name__}")
+        raise ConfigError(f"the run option `ask` must be a function, got {type(ask).__name__}")
     if approve is not None and not callable(approve):
         raise ConfigError(
-            f"the run option `approve` must be a function, not {type(approve).__name__}: pass rules such as 'ask' to "
+            f"the run option `approve` must be a function, got {type(approve).__name__}: pass rules such as 'ask' to "
             "the agent"
         )
 

@@ -67,7 +67,7 @@ def create_agent(
 
 def _created(kind: str | Mapping[str, object] | AgentConfig, host: Plugins, options: Mapping[str, object]) -> Agent:
     if not isinstance(kind, str | Mapping | AgentConfig):
-        raise ConfigError(f"kind must be a name such as 'fncall', a dict or an AgentConfig, not {type(kind).__name__}")
+        raise ConfigError(f"kind must be a name such as 'fncall', a dict or an AgentConfig, got {type(kind).__name__}")
     if not isinstance(kind, str):
         return _from_config(AgentConfig.parse(kind, what=_label(kind)), host, options)
     with NameAllMissing(kind, options, host):
@@ -165,4 +165,4 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, ob
 def _check_type(what: str, value: object, types: Sequence[str]) -> None:
     """Raise ConfigError if all `types` are built-in types and the value matches none of them."""
     if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
-        raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")
+        raise ConfigError(f"{what} must be {' or '.join(types)}, got {type(value).__name__}")

@@ -32,7 +32,7 @@ def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> 
 def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
     target = handoff.agent
     if not hasattr(target, "astream"):
-        raise ConfigError(f"handoffs must be agents, not {type(target).__name__}")
+        raise ConfigError(f"handoffs must be agents, got {type(target).__name__}")
     if not (target.name and target.description):
         raise ConfigError(
             f"agent {target.name or type(target).__name__!r} must have a name and a description to be a handoff target"

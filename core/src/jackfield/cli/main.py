@@ -213,7 +213,7 @@ def _run_without_manager(command: str, arguments: Sequence[str], host: PluginHos
     typed = " ".join(["jackfield", command, *(arguments[:2] if command == "plugins" else ())])
     raise ConfigError(
         f"{typed!r:.200} is not part of the core: commands that manage an installation are provided by {MANAGER}. "
-        f"Install it: pip install {MANAGER}{_same_name(command, host)}"
+        f"To install it, run: pip install {MANAGER}{_same_name(command, host)}"
     )
 
 
@@ -259,7 +259,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
     from jackfield.plugins._known import install_hint
 
     if command in TERMINAL_COMMANDS:
-        return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
+        return f"'jackfield {command}' is not part of the core. To install it, run: pip install {TERMINAL}"
     hint = install_hint("command", command)
     return f"unknown command {command!r}{hint or _suggest_commands(command, names)}"
 

@@ -91,7 +91,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
     values = _as_dict(cfg, names)
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
-        raise ConfigError(f"model_type must be the name of a backend, not {type(backend).__name__}")
+        raise ConfigError(f"model_type must be the name of a backend, got {type(backend).__name__}")
     if backend not in names and (hint := _names_elsewhere().get(backend)):
         raise ConfigError(hint.replace("MODEL", str(values.get("model") or "MODEL")))
     return backend, values
@@ -114,7 +114,7 @@ def _as_dict(cfg: object, names: Sequence[str]) -> dict[str, Any]:
             return dict(cfg)
         case str():
             return _parse_address(cfg, names)
-    raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, not {type(cfg).__name__}")
+    raise ConfigError(f"a model must be 'backend:model', a dict, an LLMConfig or a model, got {type(cfg).__name__}")
 
 
 def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:

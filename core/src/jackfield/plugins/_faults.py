@@ -35,7 +35,7 @@ def _faults_of_types(spec: ComponentSpec) -> Iterator[str]:
     for field in fields(spec):
         value = getattr(spec, field.name)
         if not fits(value, hints[field.name]):
-            yield f"{field.name!r} must be {field.type}, not {type(value).__name__}"
+            yield f"{field.name!r} must be {field.type}, got {type(value).__name__}"
         if type(value) in (int, float) and not (value > 0 or value == field.default):
             yield f"{field.name!r} must be greater than 0, got {value}"
 

@@ -51,14 +51,14 @@ class PluginHost:
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
         if not isinstance(settings, Settings | None):
             got = type(settings).__name__
-            raise ConfigError(f"settings must be jackfield.plugins.Settings, not {got}")
+            raise ConfigError(f"settings must be jackfield.plugins.Settings, got {got}")
         if settings is None:
             settings = load_settings()
             if settings.project is not None:
                 settings.project.log_ignored()
         self.settings = settings
         if isinstance(paths, str | bytes | Mapping) or not isinstance(paths, Iterable | None):
-            raise ConfigError(f"paths must be a list of folders, not {type(paths).__name__}")
+            raise ConfigError(f"paths must be a list of folders, got {type(paths).__name__}")
         self.paths = None if paths is None else tuple(paths)
         for path in self.paths or ():
             check_argument("each of paths", path, str | os.PathLike, "a folder")

@@ -83,9 +83,9 @@ def known_distribution(kind: str, name: str) -> str | None:
 
 
 def install_hint(kind: str, name: str) -> str:
-    """Return `. Install it: pip install …` for a component that Jackfield publishes, or ''."""
+    """Return `. To install it, run: pip install …` for a component that Jackfield publishes, or ''."""
     distribution = known_distribution(kind, name)
-    return f". Install it: pip install {distribution}" if distribution else ""
+    return f". To install it, run: pip install {distribution}" if distribution else ""
 
 
 def spelling_hint(kind: str, name: str) -> str:

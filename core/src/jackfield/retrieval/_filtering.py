@@ -101,7 +101,7 @@ class Where:
         if isinstance(value, Where):
             return value
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{what} must be a dict such as {_EXAMPLE}, not {type(value).__name__}")
+            raise ConfigError(f"{what} must be a dict such as {_EXAMPLE}, got {type(value).__name__}")
         return cls(tuple(one for key, constraint in value.items() for one in _conditions(key, constraint, what)))
 
     def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:

@@ -74,7 +74,7 @@ def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[Ba
         PluginError, ToolServiceError: As for `tools_of`.
     """
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
-        raise ConfigError(f"toolset {toolset.name!r} must return a list of tools, not {type(entries).__name__}")
+        raise ConfigError(f"toolset {toolset.name!r} must return a list of tools, got {type(entries).__name__}")
     return [with_settings(part, toolset._settings) for entry in entries for part in tools_of(entry, host)]
 
 

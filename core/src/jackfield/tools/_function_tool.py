@@ -187,7 +187,7 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
     if isinstance(function, type) or not callable(function) or not hasattr(function, "__name__"):
         got = function.__name__ if isinstance(function, type) else type(function).__name__
         advice = ": decorate a function that calls this object" if callable(function) else ""
-        raise ConfigError(f"@tool can only decorate a typed function or a subclass of BaseTool, not {got}{advice}")
+        raise ConfigError(f"@tool can only decorate a typed function or a subclass of BaseTool, got {got}{advice}")
     return FunctionTool(function, **options)
 
 

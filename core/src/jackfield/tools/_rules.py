@@ -97,10 +97,10 @@ def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[Ca
         options = approve if isinstance(approve, Mapping) else {"by": approve}
     by = options.get("by")
     if by is not None and not callable(by):
-        raise ConfigError(f"approve must be a function or a rule, not {type(by).__name__}")
+        raise ConfigError(f"approve must be a function or a rule, got {type(by).__name__}")
     ask, allow = _read_rule(options)
     if not isinstance(forbid, Iterable):
-        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), not {type(forbid).__name__}")
+        raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), got {type(forbid).__name__}")
     if unknown := {forbid} if isinstance(forbid, str) else set(forbid) - set(EFFECTS):
         raise ConfigError(f"forbid must be a list of effects ({', '.join(EFFECTS)}), got {min(unknown, key=str)!r}")
     return CallRules(ask, allow, frozenset(forbid)), by

@@ -16,7 +16,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 def check_tool_name(name: str) -> None:
     """Raise ConfigError unless every provider accepts `name` as a tool name."""
     if not isinstance(name, str):
-        raise ConfigError(f"a tool's name must be a string, not {type(name).__name__}")
+        raise ConfigError(f"a tool's name must be a string, got {type(name).__name__}")
     if not _TOOL_NAME.match(name):
         raise ConfigError(f"{name!r} is not a valid tool name: use 1 to 64 ASCII letters, digits, '_' and '-'")
 

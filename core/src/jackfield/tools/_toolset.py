@@ -125,7 +125,7 @@ def toolset(
     To use the toolset, pass it to an agent.
     """
     if not callable(function):
-        raise ConfigError(f"@toolset can only decorate a function that returns tools, not {type(function).__name__}")
+        raise ConfigError(f"@toolset can only decorate a function that returns tools, got {type(function).__name__}")
     return _FunctionToolset(function)
 
 

@@ -342,8 +342,8 @@ def test_a_dict_makes_its_agents() -> None:
         ({"agents": []}, "needs at least one agent"),
         ({"agents": {"background": "x"}}, "needs at least one agent"),
         ({"agents": [BasicAgent()]}, "needs a name"),
-        ({"agents": ["al"]}, "must be agents, not str"),
-        ({"agents": [{"name": "al"}]}, "must be agents, not dict: in a file, specify the agent kind"),
+        ({"agents": ["al"]}, "must be agents, got str"),
+        ({"agents": [{"name": "al"}]}, "must be agents, got dict: in a file, specify the agent kind"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="al")]}, "two agents in a group chat are named 'al'"),
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
         ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),
@@ -363,8 +363,8 @@ def test_what_is_no_group_is_refused(options: dict[str, Any], said: str) -> None
     [
         ({"metod": "auto"}, r"no option 'metod'.*own options: agent_selection_method, agents, background, max_round"),
         ({"agent_selection_methd": "auto"}, "did you mean 'agent_selection_method'"),
-        ({"max_round": "three"}, "option 'max_round' of agent kind 'group_chat' must be int, not str"),
-        ({"seed": [1]}, "must be int or None, not list"),
+        ({"max_round": "three"}, "option 'max_round' of agent kind 'group_chat' must be int, got str"),
+        ({"seed": [1]}, "must be int or None, got list"),
         ({"agents": [{"agent": "basic", "name": "al", "background": "x"}]}, "agent al: unknown setting 'background'"),
         (
             {"agents": [{"agent": "router", "name": "al", "agnts": []}]},

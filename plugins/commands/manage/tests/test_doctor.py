@@ -110,7 +110,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "has parameters of no type": (
         TOOL.format(", parameters={'type': 'banana'}"), "broken", "must be a JSON Schema of type 'object'",
     ),
-    "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be tuple[str, ...], not int"),
+    "describes itself wrongly": (TOOL.format(", secrets=5"), "broken", "'secrets' must be tuple[str, ...], got int"),
     "does not offer it": (TOOL.format("").replace("'x'", "'y'"), "broken", r"does not provide tool.x (provided: y)"),
     "says what nobody knows": (
         TOOL.format(", needs_aproval=True"),

@@ -568,7 +568,7 @@ def test_a_folder_with_too_many_files_is_not_walked_to_its_end(folder: Path, mon
 def test_a_list_of_servers_that_is_too_large_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_agent_files.effects.MAX_BYTES", 1 << 20)
     (folder / "mcp.json").write_text(" " * ((1 << 20) + 1))
-    with pytest.raises(ConfigError, match="exceeds the 1 MiB limit for a list of MCP servers"):
+    with pytest.raises(ConfigError, match="exceeds the 1 MiB limit for an MCP servers file"):
         effects_of(folder, tool("mcp", file="mcp.json"))
 
 

@@ -281,7 +281,7 @@ def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
 
 def _member(entry: object, group: GroupChat) -> Agent:
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"an agent of a group chat must be a dict with 'name', not {type(entry).__name__}")
+        raise ConfigError(f"an agent of a group chat must be a dict with 'name', got {type(entry).__name__}")
     _check_keys(entry, _AGENT_KEYS, "an agent of a group chat")
     name, description = entry.get("name"), entry.get("description")
     if entry.get("is_human"):

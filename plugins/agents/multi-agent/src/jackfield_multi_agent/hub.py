@@ -40,7 +40,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
     for agent in checked_list(agents, "agents", "agents"):
         if not isinstance(agent, Agent):
             hint = ": in a file, specify the agent kind, as in `agent: fncall`" if isinstance(agent, Mapping) else ""
-            raise ConfigError(f"agents of {what} must be agents, not {type(agent).__name__}{hint}")
+            raise ConfigError(f"agents of {what} must be agents, got {type(agent).__name__}{hint}")
         if not agent.name:
             raise ConfigError(f"each agent of {what} needs a name: pass name= to {type(agent).__name__}")
         if agent.name in checked:

@@ -43,7 +43,7 @@ from jackfield_agent_files.tables import FORMS, parse_table, read_text
 MAX_BYTES = 16 << 20
 SAVED_RUN = "jackfield-run/1"
 ReadAs = Literal["agent", "cases", "saved run", "index"]
-"""The ways to read a file. A list of MCP servers is read as an agent, because an agent may contain such a table at any
+"""The ways to read a file. An MCP servers file is read as an agent, because an agent may contain such a table at any
 depth. For an index, the searchers and file names are read."""
 
 BESIDE_THE_FILE = ("files", "knowledge_files", "prompts", "agents", "cassettes", "results")
@@ -96,7 +96,7 @@ def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
     """Find the effects that a file could have.
 
     Args:
-        path: An agent file, a case file, a list of MCP servers, or a saved run.
+        path: An agent file, a case file, an MCP servers file, or a saved run.
         host: The plugin host that maps components to packages, using package metadata only. Defaults to the default
             host.
 
@@ -361,7 +361,7 @@ class _Reader:
         path = Path(os.path.expanduser(text))  # noqa: PTH111
         if "\0" in text or not path.exists():
             return
-        raw = read_text(path, max_bytes=MAX_BYTES, what="a list of MCP servers")
+        raw = read_text(path, max_bytes=MAX_BYTES, what="an MCP servers file")
         self.parts[str(path)] = raw.encode()
         try:
             table = parse_table(raw.removeprefix("\ufeff"), "json")

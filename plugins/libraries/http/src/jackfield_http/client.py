@@ -39,7 +39,7 @@ def check_url(url: str, *, setting: str = "base_url") -> str:
         ConfigError: The URL is invalid, or contains a user name. The message does not quote the URL.
     """
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{setting} must start with http:// or https://, not {url.partition(':')[0]!r}")
+        raise ConfigError(f"{setting} must start with http:// or https://, got {url.partition(':')[0]!r}")
     if not has_server(url) or "?" in url or "#" in url:
         if "?" in url or "#" in url:
             fault = "remove everything from '?' or '#' on"
