@@ -13,7 +13,7 @@ class LogConfig(Config):
     """The settings of `log`."""
 
     level: Literal["info", "debug"] = Field(
-        default="info", description="`info`: steps and errors; `debug`: arguments, results and answers as well"
+        default="info", description="`info` logs steps and errors; `debug` also logs arguments, results and answers"
     )
-    format: Literal["text", "json"] = Field(default="text", description="The form of a line")
-    max_chars: int = Field(default=300, ge=10, description="The longest quotation of a text, in characters")
+    format: Literal["text", "json"] = Field(default="text", description="Format of the log lines")
+    max_chars: int = Field(default=300, ge=10, description="Maximum number of characters quoted from any one text")

@@ -17,10 +17,11 @@ class OtelConfig(Config):
 
     content: ContentMode | None = Field(
         default=None,
-        description=f"Where texts of runs are written: nowhere, to spans, to events, or to both; unset: as the "
-        f"variable {CONTENT_VARIABLE} says, and nowhere without it",
+        description=f"Where the content of runs is recorded: nowhere, in spans, in events, or in both; if unset, "
+        f"{CONTENT_VARIABLE} decides (default: nowhere)",
     )
-    propagate: bool = Field(default=True, description="Send `traceparent` with the requests to models and services")
+    propagate: bool = Field(default=True, description="Send `traceparent` with requests to models and services")
     chunk_times: bool = Field(
-        default=False, description="Measure the time between the pieces of answers; it costs a measurement for each"
+        default=False,
+        description="Measure the time between the chunks of an answer, which costs a measurement per chunk",
     )
