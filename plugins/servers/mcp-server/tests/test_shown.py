@@ -88,7 +88,7 @@ def test_a_page_has_100_resources_and_names_the_next_one_only_if_there_is_one(
     assert len(set(uris)) == count
     assert listed(resources, "999999999") == ([], None)
     for wrong in ("x", "-1", "1" * 10):
-        with pytest.raises(MCPError, match="the cursor does not come from an earlier page"):
+        with pytest.raises(MCPError, match="invalid cursor: start again without a cursor"):
             listed(resources, wrong)
 
 

@@ -97,5 +97,5 @@ def test_embedders_are_closed_with_the_face(monkeypatch: pytest.MonkeyPatch, fac
 
 @pytest.mark.parametrize("entry", [{}, {"name": 1}])
 def test_an_embedder_needs_a_name(entry: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="needs the `name` of an installed embedder"):
+    with pytest.raises(ConfigError, match="must have a `name` that matches an installed embedder"):
         OpenAIServer({"embedders": [entry]})

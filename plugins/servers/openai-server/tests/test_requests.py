@@ -196,7 +196,7 @@ def test_a_wrong_value_is_named_by_its_path_in_the_request(change: dict[str, Any
     ("choice", "message"),
     [
         ("sometimes", "Invalid value"),
-        ({"type": "function", "name": "other"}, "not among the tools"),
+        ({"type": "function", "name": "other"}, "refers to 'other', which is not in tools"),
         ({"type": "function", "name": "weather", "more": 1}, "Invalid value"),
         ({"type": "allowed_tools"}, "not supported"),
     ],

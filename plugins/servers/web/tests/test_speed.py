@@ -145,4 +145,4 @@ def test_a_limit_that_is_no_number_of_runs_is_refused(
         fetch(f"{serve(pilot(echo))}/api/conversations/c?{query}")
     with caught.value as refused:
         assert refused.code == 400
-        assert "limit must be a number from 1 to 1000" in refused.read().decode()
+        assert "`limit` must be a number from 1 to 1000" in refused.read().decode()

@@ -447,10 +447,10 @@ def test_a_conversation_is_read_in_parts_decided_and_deleted() -> None:
             part = await read(f"limit=1&before={ids[2]}")
             assert ([run["id"] for run in part["runs"]], part["earlier"]) == ([ids[1]], 1)
             for limit in ("0", "1001", "-1", "x", ""):
-                with pytest.raises(RequestRefusedError, match="limit must be a number from 1 to 1000"):
+                with pytest.raises(RequestRefusedError, match="`limit` must be a number from 1 to 1000"):
                     await read(f"limit={limit}")
             for after in ("-1", "x", "1" * 21):
-                with pytest.raises(RequestRefusedError, match="after must be an event number"):
+                with pytest.raises(RequestRefusedError, match="`after` must be an event number"):
                     await api.events(request(query=f"after={after}", run_id=ids[0]))
             [waits] = whole["runs"][3]["waiting"]
             assert (waits["kind"], waits["name"], waits["arguments"], waits["in_doubt"], waits["agent"]) == (

@@ -148,7 +148,7 @@ class EditorAgent:
         with errors_of_protocol():
             runs = await self._serving.runs(session=session_id, limit=_MOST_RUNS) if session_id else []
             if not runs:
-                raise RequestRefusedError(f"no session {session_id!r}: start a new one", status=404)
+                raise RequestRefusedError(f"session {session_id!r} not found: start a new one", status=404)
             session = self._sessions.get(session_id) or self._open(session_id, runs[0].agent)
             session.last_run = runs[0].run_id
             if session.agent not in self._serving.agents:

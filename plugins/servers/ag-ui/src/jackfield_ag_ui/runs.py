@@ -334,7 +334,7 @@ def _is_same(info: RunInfo, fold: EventFold, question: Question, news: Sequence[
 
 
 def _no_thread(thread: str) -> RequestRefusedError:
-    return RequestRefusedError(f"no thread {thread!r} for this agent", status=404, code="not_found")
+    return RequestRefusedError(f"this agent has no thread {thread!r}", status=404, code="not_found")
 
 
 def _sse(event: Wire) -> bytes:

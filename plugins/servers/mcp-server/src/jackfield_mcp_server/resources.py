@@ -136,7 +136,7 @@ class AgentResources:
         """
         cursor = (params and params.cursor) or "0"
         if not cursor.isdecimal() or len(cursor) > 9:
-            raise MCPError(INVALID_PARAMS, "the cursor does not come from an earlier page: start without a cursor")
+            raise MCPError(INVALID_PARAMS, "invalid cursor: start again without a cursor")
         with errors_of_protocol():
             resources = [
                 Resource(uri=one.uri, name=basename_of(one.path.name), mime_type=one.media_type, size=one.size)

@@ -98,7 +98,7 @@ def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, 
     settings = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = settings.pop("name", None)
     if not isinstance(name, str):
-        raise ConfigError("each entry in embedders needs the `name` of an installed embedder")
+        raise ConfigError("each entry in embedders must have a `name` that matches an installed embedder")
     model = settings.get("model")
     return model if isinstance(model, str) else name, make_embedder(name, settings, host=host)
 

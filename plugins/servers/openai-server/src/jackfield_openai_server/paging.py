@@ -24,15 +24,15 @@ def page_of(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dic
         )
     limit = query.get("limit", str(_DEFAULT))
     if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MOST:
-        raise ParameterError(f"limit must be a number from 1 to {_MOST}.", param="limit")
+        raise ParameterError(f"`limit` must be a number from 1 to {_MOST}.", param="limit")
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
-        raise ParameterError("order must be 'asc' or 'desc'.", param="order")
+        raise ParameterError("`order` must be 'asc' or 'desc'.", param="order")
     listed = list(items) if order == "asc" else list(reversed(items))
     if "after" in query:
         positions = [index for index, item in enumerate(listed) if item["id"] == query["after"]]
         if not positions:
-            raise ParameterError("after must be the ID of an item in this list.", param="after")
+            raise ParameterError("`after` must be the ID of an item in this list.", param="after")
         listed = listed[positions[0] + 1 :]
     page = listed[: int(limit)]
     return {

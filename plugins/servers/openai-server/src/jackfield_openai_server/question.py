@@ -82,7 +82,7 @@ def read_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> str 
         case {"type": "function", "name": str(name), **rest} if not rest:
             if name in names:
                 return name
-            raise ParameterError(f"tool_choice names {name[:60]!r}, which is not among the tools.", param="tool_choice")
+            raise ParameterError(f"tool_choice refers to {name[:60]!r}, which is not in tools.", param="tool_choice")
         case "required":
             refuse_parameter("tool_choice", "'required' needs at least one tool in tools")
         case {"type": "allowed_tools"}:

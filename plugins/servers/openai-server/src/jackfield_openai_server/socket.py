@@ -68,8 +68,8 @@ class ResponseSocket:
 async def refuse_plain_request(_: Request) -> Response:
     """Refuse a plain HTTP request to the WebSocket's path, or any request if WebSocket support is missing."""
     raise RequestRefusedError(
-        "responses cannot be listed: GET /v1/responses opens a WebSocket. If this was a WebSocket request, add support "
-        "to the server: pip install 'jackfield-openai-server[websocket]'",
+        "responses cannot be listed: GET /v1/responses opens a WebSocket. If this was a WebSocket request, the server "
+        "does not support WebSockets. To add support, run: pip install 'jackfield-openai-server[websocket]'",
         status=404,
         code="unsupported_endpoint",
     )

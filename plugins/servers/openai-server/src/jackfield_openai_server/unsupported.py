@@ -14,7 +14,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 UNSAVED = "chat completions are not stored: use /v1/responses to read or delete responses later"
 MODELS = "agents are configured on the server and cannot be deleted here"
 _FILES = "files cannot be uploaded: send them in the request, as image_url or file_data"
-ITEMS = "the items of a conversation come from responses: send them as input to /v1/responses"
+ITEMS = "items cannot be added to a conversation directly: send them as input to /v1/responses"
 _BATCHES = "batches are not available: send each request with background=true"
 ROUTES: dict[str, dict[str, str]] = {
     "/v1/chat/completions/{completion_id}": {"GET": UNSAVED, "POST": UNSAVED, "DELETE": UNSAVED},
@@ -26,7 +26,7 @@ ROUTES: dict[str, dict[str, str]] = {
     "/v1/files/{path:path}": {"GET": _FILES, "POST": _FILES, "DELETE": _FILES},
     "/v1/uploads": {"POST": _FILES},
     "/v1/uploads/{path:path}": {"POST": _FILES},
-    "/v1/completions": {"POST": "agents answer conversations: use /v1/chat/completions or /v1/responses"},
+    "/v1/completions": {"POST": "agents expect messages: use /v1/chat/completions or /v1/responses"},
     "/v1/moderations": {"POST": "no moderation model is available: add a guardrail to the agent"},
     "/v1/images/{path:path}": {"POST": "agents generate images with their tools: ask for an image in /v1/responses"},
     "/v1/audio/{path:path}": {"POST": "agents accept audio as input_audio in /v1/chat/completions, but generate none"},

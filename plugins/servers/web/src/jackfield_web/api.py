@@ -140,7 +140,7 @@ class Api:
             ids = ids[: ids.index(before)]
         limit = request.query_params.get("limit", str(_MOST_RUNS))
         if not limit.isdecimal() or not 0 < int(limit[:6]) <= _MOST_RUNS:
-            raise RequestRefusedError(f"limit must be a number from 1 to {_MOST_RUNS}")
+            raise RequestRefusedError(f"`limit` must be a number from 1 to {_MOST_RUNS}")
         runs = [await self._run(run_id, owner) for run_id in ids[-int(limit) :]]
         return _json({"id": session, "runs": runs, "earlier": len(ids) - len(runs)})
 
@@ -214,7 +214,7 @@ class Api:
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         after = request.query_params.get("after", "0")
         if not after.isdecimal() or len(after) > 20:
-            raise RequestRefusedError("after must be an event number")
+            raise RequestRefusedError("`after` must be an event number")
         await self._serving.run(run_id, owner=owner)  # an unknown run is refused before the stream begins
         return self._follow(run_id, int(after), owner)
 

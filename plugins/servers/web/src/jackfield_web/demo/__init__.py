@@ -50,7 +50,7 @@ def make_demo() -> dict[str, Agent]:
         )
     except PluginNotFoundError as error:
         raise ConfigError(
-            "the demonstration is not installed: run pip install 'jackfield-web[demo]', or specify an agent: "
-            "jackfield web agent.yaml"
+            "the demonstration is not installed. To install it, run: pip install 'jackfield-web[demo]'. "
+            "Alternatively, specify an agent, as in: jackfield web agent.yaml"
         ) from error
     return {"mill-guide": agent}
