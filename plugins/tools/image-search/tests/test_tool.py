@@ -156,8 +156,8 @@ def test_a_refusal_never_shows_the_key(web: WebServer) -> None:
     ("images", "said"),
     [
         ((), "this conversation contains no image"),
-        (("/a.png",), "can only search for images with an https:// or http:// URL"),
-        (("data:,x",), "can only search for images with an https:// or http:// URL"),
+        (("/a.png",), "requires an image with an https:// or http:// URL"),
+        (("data:,x",), "requires an image with an https:// or http:// URL"),
     ],
 )
 def test_an_image_without_an_address_is_not_searched_for(web: WebServer, images: tuple[str, ...], said: str) -> None:
@@ -203,6 +203,6 @@ def test_so_many_pages_are_shown_as_the_settings_say(web: WebServer) -> None:
 
 @pytest.mark.parametrize("image", ["httpx://c.example/a.png", "https:/c.example/a.png", "ftp://c.example/a.png"])
 def test_an_image_at_another_kind_of_address_is_not_searched_for(web: WebServer, image: str) -> None:
-    with pytest.raises(ToolArgumentError, match="only search for images with an https:// or http:// URL"):
+    with pytest.raises(ToolArgumentError, match="requires an image with an https:// or http:// URL"):
         search(web, image)
     assert web.requests == []

@@ -86,7 +86,7 @@ def test_a_part_lies_within_the_image_and_has_32_pixels_if_there_are_as_many(sid
 @given(width=st.integers(1, 20_000), height=st.integers(1, 20_000))
 def test_a_size_for_models_is_of_whole_squares_and_neither_small_nor_huge(width: int, height: int) -> None:
     if max(width, height) > 200 * min(width, height):
-        with pytest.raises(ToolArgumentError, match="choose one closer to a square"):
+        with pytest.raises(ToolArgumentError, match="choose a part closer to a square"):
             _size_for_models(width, height)
         return
     new = _size_for_models(width, height)

@@ -210,7 +210,7 @@ def test_secrets_are_in_no_error_and_no_text() -> None:
     ],
 )
 def test_a_header_that_http_cannot_carry_is_named_but_not_shown(headers: dict[str, str], text: str) -> None:
-    with pytest.raises(ConfigError, match=f"headers: {text}.*: copy it again") as caught:
+    with pytest.raises(ConfigError, match=f"headers: {text}.*: copy the value again") as caught:
         one({"url": "https://example.org/mcp", "headers": headers})
     assert "cret" not in str(caught.value)
 

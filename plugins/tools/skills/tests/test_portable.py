@@ -126,7 +126,7 @@ def test_a_server_is_handed_on_with_its_paths_in_place(root: Path, tmp_path: Pat
 
 def test_without_the_tool_for_servers_the_error_says_what_to_install(root: Path) -> None:
     write_servers(root, {"local": STDIO})
-    says = r"MCP servers \(local\): run pip install jackfield-mcp, or set mcp: false to ignore them"
+    says = r"MCP servers \(local\), but .*run: pip install jackfield-mcp\. To ignore the servers, set `mcp: false`"
     with pytest.raises(ConfigError, match=says):
         tools(root, with_mcp=False)
     assert tools(root, with_mcp=False, mcp=False) == {"skill"}

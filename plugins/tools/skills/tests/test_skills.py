@@ -180,7 +180,7 @@ def test_a_folder_of_skills_leaves_out_what_is_not_valid_and_says_so(
     with caplog.at_level(logging.WARNING):
         assert told(tool_of(tmp_path / "all")) == ["- good: Does it."]
     assert "'Bad' is not a valid name" in caplog.text
-    assert "it leads out of" in caplog.text
+    assert "it resolves to a folder outside" in caplog.text
 
 
 def test_a_skill_file_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_skills_of_a_project_count_after_the_user_has_agreed_to_it(
     assert main(["trust", "--yes"]) == 0
     (project / ".agents/skills").rename(tmp_path / "elsewhere")
     (project / ".agents/skills").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match="leads to a folder outside the project through a link"):
+    with pytest.raises(ConfigError, match="resolves to a folder outside the project"):
         of_project()
     named = {"name": "skills", "folders": [".agents/skills"]}
     assert FnCallAgent([named], ScriptedModel([]), host=PluginHost()).function_map.keys() == {"skill"}

@@ -121,7 +121,7 @@ def _choose_adcode(location: str, districts: list[_District]) -> str:
     codes = {one.adcode: one.name for one in matches if _ADCODE.fullmatch(one.adcode)}
     if not codes:
         raise ToolArgumentError(
-            f"no place named {location} in Amap: pass the Chinese name of a city or district of China"
+            f"Amap found no place named {location}: pass the Chinese name of a city or district in China"
         )
     if len(codes) > 1:
         some = ", ".join(f"{name} {code}" for code, name in list(codes.items())[:_MOST_SHOWN])

@@ -80,7 +80,7 @@ class ImageSearch(BaseTool):
             raise ToolArgumentError("this conversation contains no image to search for")
         image = images[min(max(index, 0), len(images) - 1)]
         if not image[:8].lower().startswith(("https://", "http://")):
-            raise ToolArgumentError("the tool can only search for images with an https:// or http:// URL")
+            raise ToolArgumentError("image search requires an image with an https:// or http:// URL")
         matches = (await self._provider.ask(self._service, image))[: self.config.max_results]
         if not matches:
             return ToolResult("Nothing similar was found.", self._facts([], missing=0))

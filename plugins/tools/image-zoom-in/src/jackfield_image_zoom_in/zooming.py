@@ -90,7 +90,9 @@ def _size_for_models(width: int, height: int) -> tuple[int, int]:
     Source: `smart_resize` of Qwen's vision models.
     """
     if max(width, height) > _MOST_RATIO * min(width, height):
-        raise ToolArgumentError(f"the part of {width} by {height} pixels is too narrow: choose one closer to a square")
+        raise ToolArgumentError(
+            f"the selected part, {width} by {height} pixels, is too narrow: choose a part closer to a square"
+        )
     if width * height > _MOST_PIXELS:
         return _scale(width, height, _MOST_PIXELS, math.floor)
     if _round_to_32(width) * _round_to_32(height) < _LEAST_PIXELS:

@@ -65,7 +65,7 @@ class Variables:
             return default
         if value is None:
             raise ConfigError(
-                f"{where}: the environment variable {variable!r} is not set: set it, or add a default: "
+                f"{where}: the environment variable {variable!r} is not set. Set it, or add a default, as in "
                 f"${{{variable}:-default}}"
             )
         return value
@@ -78,6 +78,6 @@ class Variables:
             return str(entry["default"])
         meant = f" ({entry['description']})" if entry.get("description") else ""
         raise ConfigError(
-            f"{where}: the input {name!r}{meant} has no value: set it next to the servers, as in "
+            f"{where}: the input {name!r}{meant} has no value. Set it next to the servers, as in "
             f'"input_values": {{{name!r}: …}}'
         )

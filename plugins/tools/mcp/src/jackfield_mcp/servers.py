@@ -151,7 +151,7 @@ class ServerConfig(Config):
             for text, what in ((name, "a header name"), (value, f"the header {name!a}")):
                 if not (text.isascii() and text.strip().replace("\t", " ").isprintable()):
                     fault = "a line break or control character" if text.isascii() else "a non-ASCII character"
-                    raise ValueError(f"{what} contains {fault}, which HTTP does not allow: copy it again")
+                    raise ValueError(f"{what} contains {fault}, which HTTP does not allow: copy the value again")
         return _hidden({name.strip(): value.strip() for name, value in headers.items()})
 
     @model_validator(mode="after")

@@ -42,13 +42,12 @@ class RetrievalTool(BaseTool):
         super().__init__(cfg, **settings)
         if self.config.rag_keygen_strategy != "none":
             raise ConfigError(
-                "the retrieval tool has no model to generate keywords with: set rag_keygen_strategy in the rag_cfg "
-                "of an agent"
+                "the retrieval tool has no model for generating keywords: set rag_keygen_strategy in the agent's "
+                "rag_cfg"
             )
         if self.config.question_rewriting == "model":
             raise ConfigError(
-                "the retrieval tool has no model to rewrite questions: set question_rewriting in the rag_cfg of an "
-                "agent"
+                "the retrieval tool has no model for rewriting questions: set question_rewriting in the agent's rag_cfg"
             )
         self._made: Retriever | None = None
 

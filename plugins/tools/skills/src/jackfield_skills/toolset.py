@@ -99,13 +99,11 @@ def _of_project(host: Plugins) -> Path:
     if project.answer != "yes":
         raise ConfigError(
             f"skills: ignoring the skills of {project.path.parent}, because the project is not trusted. Review "
-            f"them and run jackfield trust, or set the folder explicitly: folders: [{PROJECT_FOLDER.as_posix()}]"
+            f"them and run jackfield trust, or set `folders: [{PROJECT_FOLDER.as_posix()}]`"
         )
     folder = project.path.parent / PROJECT_FOLDER
     if project.path.parent.resolve() not in folder.resolve().parents:
-        raise ConfigError(
-            f"skills: {folder} leads to a folder outside the project through a link: specify the target folder instead"
-        )
+        raise ConfigError(f"skills: {folder} resolves to a folder outside the project: specify that folder instead")
     return folder
 
 
@@ -138,7 +136,7 @@ def _valid_ones(root: Path, within: Path) -> Iterator[Skill]:
         if not (entry / FILE).exists():
             continue
         if inside not in entry.resolve().parents:
-            _log.warning("skipping skill %s: it leads out of %s through a link", entry, root)
+            _log.warning("skipping skill %s: it resolves to a folder outside %s", entry, root)
             continue
         try:
             yield load_skill(entry.resolve())
@@ -165,9 +163,8 @@ def _entries(servers: dict[str, Any], host: Plugins) -> list[ToolEntry]:
         return []
     if _MCP not in host.names("tool"):
         raise ConfigError(
-            f"skills: the folders define MCP servers ({', '.join(sorted(servers))}): run pip install "
-            f"jackfield-mcp, or set "
-            f"mcp: false to ignore them"
+            f"skills: the folders define MCP servers ({', '.join(sorted(servers))}), but jackfield-mcp is not "
+            "installed. To install it, run: pip install jackfield-mcp. To ignore the servers, set `mcp: false`"
         )
     for server in servers.values():
         if "env" in server:  # a server may rely on it (9.1)
