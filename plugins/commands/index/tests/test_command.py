@@ -383,7 +383,7 @@ def test_a_search_goes_on_without_a_service_and_says_so(
         (("--searcher", '{"k1": 2}'), "--searcher: missing 'name'"),
         (("--searcher", '{"name": '), "--searcher: invalid JSON"),
         (("--searcher", '{"name": "keyword_search", "k2": 2}'), "unknown setting 'k2'; known: b, chinese, k1"),
-        (("--searcher", "keyword_search", "--embedding-model", "openai:m"), "--embedding-model is for vectors"),
+        (("--searcher", "keyword_search", "--embedding-model", "openai:m"), "--embedding-model requires vector search"),
         (("--type", "keyword", "--embedding-model", "openai:m"), "embedding_model requires vector search"),
         (
             (

@@ -203,7 +203,7 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     ran = place.run("bisect", "--", place.python, "-c", "0", JACKFIELD_SAFE="1")
     assert "no plugins load in safe mode" in ran.stderr
     ran = place.run("bisect", "--keep", "four", "--", "true")
-    assert "--keep four: no such plugin is installed, or it may not load" in ran.stderr
+    assert "--keep four: the plugin is not installed, or is not allowed to load" in ran.stderr
 
 
 @pytest.mark.parametrize(

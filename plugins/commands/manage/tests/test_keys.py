@@ -188,7 +188,7 @@ def host_of(secrets: tuple[str, ...], **policy: Any) -> Any:
 def test_a_component_is_meant_by_the_key_of_its_name(secrets: tuple[str, ...], variable: str) -> None:
     assert keys.variable_of("parrot", host_of(secrets)) == variable
     assert keys.variable_of("ANY_KEY", host_of(secrets)) == "ANY_KEY"
-    with pytest.raises(ConfigError, match="no component 'parrot'"):
+    with pytest.raises(ConfigError, match="component 'parrot' is not installed"):
         keys.variable_of("parrot", host_of(secrets, why_not=lambda _: "blocked"))
 
 
@@ -341,7 +341,7 @@ def test_the_name_of_a_component_is_enough_and_an_unknown_name_is_refused(
     assert json.loads((command_line.config / "keys.json").read_text()) == {"PARROT_KEY": KEY}
     done = command_line("keys", "remove", "parot")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no component 'parot' is installed; did you mean 'parrot'? To store a key" in done.stderr
+    assert "component 'parot' is not installed; did you mean 'parrot'? To store a key" in done.stderr
 
 
 PLUGIN = """

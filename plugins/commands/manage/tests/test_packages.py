@@ -90,10 +90,19 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai"),
+        (
+            "opnai",
+            "'opnai' is similar to 'openai'. To install 'openai', run: jackfield plugins install jackfield-openai",
+        ),
         ("jackfield-opena", "'jackfield-opena' is similar to 'openai'"),
-        ("anthorpic", "'anthorpic' is similar to 'anthropic': run jackfield plugins install jackfield-anthropic"),
-        ("openai_response", "is similar to 'openai-responses': run jackfield plugins install jackfield-openai, or, if"),
+        (
+            "anthorpic",
+            "'anthorpic' is similar to 'anthropic'. To install 'anthropic', run: jackfield plugins install",
+        ),
+        (
+            "openai_response",
+            "is similar to 'openai-responses'. To install 'openai-responses', run: jackfield",
+        ),
         ("--index-url=x", "is not a valid plugin: specify a name"),
         ("-r", "is not a valid plugin"),
         ("a b", "is not a valid plugin"),
@@ -167,7 +176,7 @@ def test_the_manager_is_removed_only_by_its_own_name(site: FakeSite, text: str) 
     if text == "Jackfield_Manage":
         assert installed_plugin(text, catalog) == "jackfield-manage"
         return
-    with pytest.raises(PluginError, match="to remove it anyway, run: jackfield plugins uninstall jackfield-manage"):
+    with pytest.raises(PluginError, match="To remove the package anyway, run: jackfield plugins uninstall"):
         installed_plugin(text, catalog)
 
 

@@ -42,7 +42,7 @@ def test_a_name_is_that_of_the_known_package(text: str, requirement: str) -> Non
     [
         (
             "opnai",
-            "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai, or, if you really mean",
+            "'opnai' is similar to 'openai'. To install 'openai', run: jackfield plugins install jackfield-openai. To",
         ),
         ("jackfield-opnai", "is similar to 'openai'"),
         ("requests", "no known plugin is named 'requests', and the name does not start with 'jackfield-'"),
@@ -235,7 +235,7 @@ def test_blocking_keeps_the_order_and_names_each_once() -> None:
 
 def test_keys_of_the_users_own_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "choices.toml").write_text("strict = true\nlocal = []\n")
-    with pytest.raises(ConfigError, match=r"choices\.toml contains .*: move to config\.toml in the same folder"):
+    with pytest.raises(ConfigError, match=r"choices\.toml must not contain .*: use config\.toml in the same folder"):
         load_choices(tmp_path / "choices.toml")
 
 

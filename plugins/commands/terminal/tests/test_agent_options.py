@@ -121,7 +121,7 @@ def test_the_store_of_a_file_is_kept_unless_nothing_is_recorded(words: tuple[str
 
 
 def test_one_rule_for_approval_is_enough() -> None:
-    with pytest.raises(ConfigError, match="--ask and --allow are two rules for the same calls: remove one of them"):
+    with pytest.raises(ConfigError, match="--ask and --allow cannot be combined: remove one of them"):
         made("--ask", "ask", "--allow", "storage")
     agent = made("-t", "storage", "-t", "web_search", "--allow", "storage")
     rules, tools = agent.executor.rules, agent.function_map
@@ -182,7 +182,7 @@ def test_values_of_options_are_json_where_they_can_be() -> None:
         "stop": ["a"],
         "extra_body": {"k": 1},
     }
-    for wrong, says in (("temperature", "is not NAME=VALUE, such as -o temperature=0"), ("=1", "is not NAME=VALUE"),
+    for wrong, says in (("temperature", "NAME=VALUE, such as -o temperature=0, got"), ("=1", "expected NAME=VALUE"),
                         ("tempreature=0", "did you mean 'temperature'"), ("max_tokens=x", "max_tokens")):  # fmt: skip
         with pytest.raises(ConfigError, match=says):
             _model_options([wrong])
@@ -199,7 +199,7 @@ def test_hosts_of_addresses_that_were_typed_are_allowed_beside_those_of_the_file
 
 
 def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_folder(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="-p sets a variable of an agent file: also pass --config FILE"):
+    with pytest.raises(ConfigError, match="-p sets a variable in an agent file, so it requires --config FILE"):
         made("-p", "a=1")
     with pytest.raises(ConfigError, match=r"agent\.yaml refers to the file 'gone\.md', which is not in "):
         made(*write("files: [gone.md]\n"))
@@ -213,8 +213,8 @@ def test_variables_are_for_agent_files_and_a_missing_file_is_named_with_its_fold
     [
         (["--resume", "r.json", "Hi"], "--resume continues a saved run: remove the prompt and attachments"),
         (["--resume", "r.json", "-a", "a.png"], "remove the prompt and attachments"),
-        (["--approve"], "--approve and --deny are for the calls of a saved run: also pass --resume FILE"),
-        (["--deny"], "also pass --resume FILE"),
+        (["--approve"], "--approve and --deny require --resume FILE"),
+        (["--deny"], "require --resume FILE"),
         (["--again"], "--again requires --resume FILE"),
         (["--resume", "r.json", "--approve", "--again"], ""),
         (["--resume", "r.json"], ""),

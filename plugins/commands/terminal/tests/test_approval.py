@@ -173,7 +173,7 @@ def test_a_yes_is_for_the_calls_that_wait_and_for_no_later_one(ask: Callable[...
     [
         ((), "no prompt: pass one"),
         (("go", "--resume", "x.json"), "remove the prompt"),
-        (("go", "--approve"), "pass --resume FILE"),
+        (("go", "--approve"), "require --resume FILE"),
         (("go", "--again"), "--again requires --resume FILE"),
         (("--resume", "none.json"), "cannot be read"),
     ],

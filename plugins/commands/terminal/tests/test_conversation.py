@@ -179,8 +179,8 @@ def said(chat: Conversation, line: str) -> list[str]:
     [
         ("/undoo", [f"unknown command /undoo: did you mean /undo?{HINT}"]),
         ("/xyzxyz", [f"unknown command /xyzxyz;{HINT}"]),
-        ("/tools", ["no tools; to add one: jackfield chat -t NAME"]),
-        ("/files", ["no files; to add documents: jackfield chat -f PATH; to attach a file: /attach PATH"]),
+        ("/tools", ["no tools; to add one, run: jackfield chat -t NAME"]),
+        ("/files", ["no files; to add some, run: jackfield chat -f PATH; to attach a file, type /attach PATH"]),
         ("/attach", ["no file: type /attach PATH or URL"]),
         ("/attach  https://acme.example/a.png ", ["a.png will be attached to the next question"]),
         ("/model", ["offline:extractive"]),
@@ -189,7 +189,7 @@ def said(chat: Conversation, line: str) -> list[str]:
         ("/clear", ["conversation cleared"]),
         ("/reset", ["conversation cleared"]),
         ("/save talk.md", ["saved talk.md"]),
-        ("/save talk.json", ["saved talk.json; to continue: jackfield chat --resume talk.json"]),
+        ("/save talk.json", ["saved talk.json; to continue, run: jackfield chat --resume talk.json"]),
     ],
 )
 def test_a_command_of_the_chat_answers_in_a_line(line: str, lines: list[str]) -> None:

@@ -158,7 +158,9 @@ def test_the_hint_is_cancelled_once_the_input_is_read_or_fails(
 
 def test_input_that_is_not_text_names_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"ab\xff")))
-    with pytest.raises(ConfigError, match=r"is not valid UTF-8 \(at byte 2\); to attach an image, pass -a -"):
+    with pytest.raises(
+        ConfigError, match=r"not valid UTF-8 \(invalid byte at position 2\); to attach an image, pass -a -"
+    ):
         read_text()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"\xef\xbb\xbfab")))
     assert read_text() == "ab"

@@ -181,8 +181,8 @@ def test_a_backend_that_cannot_list_is_an_error_only_if_it_is_asked_for(
         ("opnai:small", PluginNotFoundError, "no llm 'opnai' is installed; did you mean 'openai'"),
         ("some model", ConfigError, "no backend specified for model 'some model': use backend:model"),
         ("http://localhost:8000/v1", ConfigError, "a URL does not specify the model"),
-        ("openai", ConfigError, "which model of openai? Use openai:MODEL"),
-        ("openai:", ConfigError, "which model of openai? Use openai:MODEL"),
+        ("openai", ConfigError, "no model specified for openai: use openai:MODEL"),
+        ("openai:", ConfigError, "no model specified for openai: use openai:MODEL"),
         (":small", ConfigError, "no backend"),
     ],
 )

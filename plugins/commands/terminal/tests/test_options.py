@@ -75,8 +75,8 @@ def test_options_of_the_model_are_sent_and_override_the_agent_file(
     ("option", "message"),
     [
         ("temprature=0", "-o: unknown setting 'temprature'; did you mean 'temperature'?"),
-        ("temperature", "'temperature' is not NAME=VALUE, such as -o temperature=0"),
-        ("temperature=hot", "-o: temperature must be a number, not a string"),
+        ("temperature", "expected NAME=VALUE, such as -o temperature=0, got 'temperature'"),
+        ("temperature=hot", "-o: temperature must be a number, got a string"),
     ],
 )
 def test_a_wrong_option_is_an_error_before_anything_is_sent(
@@ -124,7 +124,7 @@ def test_a_run_with_a_schema_that_paused_is_continued_with_it(
     assert main(["run", *words, "--schema", "name str", "The highest mountain?"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    command = printed.err.splitlines()[-1].removeprefix("The run is recorded. To continue: jackfield ")
+    command = printed.err.splitlines()[-1].removeprefix("The run is recorded. To continue, run: jackfield ")
     resume = shlex.split(command.removesuffix(" (or --deny)"))
     assert main(resume) == 0
     assert json.loads(capsys.readouterr().out) == {"name": "Zugspitze"}
@@ -153,7 +153,7 @@ def test_a_chat_says_that_it_does_not_use_the_prompt_of_a_template(
     (tmp_path / "explain.yaml").write_text(TEMPLATE)
     code, out, _ = jackfield("-C", "explain.yaml", "-p", "topic=tides", command="chat")
     assert (code, server.requests) == (0, [])
-    assert "! a chat does not use the prompt of explain.yaml: jackfield run does\n" in out
+    assert "! chat ignores the prompt in explain.yaml; to use the prompt, run: jackfield run\n" in out
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_chat_says_that_it_does_not_use_the_prompt_of_a_template(
     [
         (("-C", "explain.yaml"), "no value for 'topic' in explain.yaml: pass -p topic=…"),
         (("-C", "explain.yaml", "-p", "topc=x"), "has no variable 'topc'; did you mean 'topic'?"),
-        (("-p", "topic=x"), "-p sets a variable of an agent file: also pass --config FILE"),
+        (("-p", "topic=x"), "-p sets a variable in an agent file, so it requires --config FILE"),
     ],
 )
 def test_what_a_template_lacks_is_named(

@@ -111,11 +111,11 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("jackfield run -m echo:m < /dev/null", "no prompt: pass one"),
         ("jackfield run -m echo:m '  ' < /dev/null", "no prompt: pass one"),
         ("jackfield run -m echo:m - < /dev/null", "no prompt: pass one"),
-        ("printf '\\377' | jackfield run -m echo:m x", "not valid UTF-8 (at byte 0)"),
+        ("printf '\\377' | jackfield run -m echo:m x", "not valid UTF-8 (invalid byte at position 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not contain a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
         ("jackfield run -m echo:m -f none.md x", "no files or folders match 'none.md'"),
-        ("touch file; jackfield run -m echo:m --output file x", "--output file: this is a file; specify a folder"),
+        ("touch file; jackfield run -m echo:m --output file x", "--output file is a file: specify a folder"),
         (
             "echo '{}' > r.json; jackfield run --resume r.json -m echo:m",
             "or /save: its format is not 'jackfield-run/1'",

@@ -140,7 +140,7 @@ def test_columns_that_are_empty_for_all_runs_are_left_out(capsys: pytest.Capture
 # --- what to type next ---
 
 
-RECORDED = "The run is recorded. To continue: jackfield runs resume"
+RECORDED = "The run is recorded. To continue, run: jackfield runs resume"
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -169,19 +169,19 @@ def options(*words: str) -> argparse.Namespace:
             (),
             "approval_needed",
             "",
-            "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n",
+            "Nothing was saved. Run the command in a terminal to answer now, or pass --save FILE to answer later.\n",
         ),
         (
             ("--save", "my run.json"),
             "approval_needed",
             "",
-            "Saved. To continue: jackfield run --resume 'my run.json' --approve (or --deny)\n",
+            "Saved. To continue, run: jackfield run --resume 'my run.json' --approve (or --deny)\n",
         ),
         (
             ("--save=-run.json",),
             "approval_needed",
             "",
-            "Saved. To continue: jackfield run --resume ./-run.json --approve (or --deny)\n",
+            "Saved. To continue, run: jackfield run --resume ./-run.json --approve (or --deny)\n",
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_command_that_continues_a_run_has_all_options_of_the_agent() -> None:
     assert format_agent_options(options("--ask", "ask", "--attach", "a.png", "-q", "Hi")) == "--ask ask"
     assert format_agent_options(options("--store", "sqlite")) == ""
     parsed = runs_parser().parse_args(["resume", "last", "--approve"])
-    assert how_to_resume("r1", parsed) == "To continue: jackfield runs resume r1 --approve (or --deny)\n"
+    assert how_to_resume("r1", parsed) == "To continue, run: jackfield runs resume r1 --approve (or --deny)\n"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.sampled_from(["--", "-", ""]))

@@ -114,7 +114,7 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     (tmp_path / "my agent.json").write_text(json.dumps(settings))
     code, _, err = jackfield("runs", "resume", paused.run_id[:10], "-C", "my agent.json", "--max-turns", "3", "-q")
     assert code == 1
-    hint = re.search(r"To continue: jackfield (.*) \(or --deny\)", err)
+    hint = re.search(r"To continue, run: jackfield (.*) \(or --deny\)", err)
     assert hint, err
     assert "--max-turns 3" in hint[1]
     code, _, _ = jackfield(*shlex.split(hint[1]))  # as it stands
@@ -228,7 +228,7 @@ def test_killed_runs_are_recovered_from_the_command_line(jackfield: Run, tmp_pat
 def test_a_run_is_named_by_the_beginning_of_its_id_if_it_is_the_only_one(jackfield: Run) -> None:
     for _ in range(2):
         jackfield("run", *MODEL, "--store", "sqlite", "Hello")
-    assert "no run 'xyz'" in jackfield("runs", "show", "xyz")[2]
+    assert "no such run: 'xyz'" in jackfield("runs", "show", "xyz")[2]
     code, _, err = jackfield("runs", "show", "")
     assert (code != 0, "2 runs start with ''" in err) == (True, True)
 
@@ -307,7 +307,7 @@ def test_a_saved_run_that_made_no_call_can_be_resumed_again(jackfield: Run, tmp_
     options = ("-C", "agent.yaml", "--no-record", "-q")
     call = 'call storage {"operate": "put", "key": "a", "value": "b"}'
     code, _, told = jackfield("run", *options, "--save", "run.json", call)
-    assert (code, "Saved. To continue: jackfield run --resume run.json" in told) == (1, True)
+    assert (code, "Saved. To continue, run: jackfield run --resume run.json" in told) == (1, True)
     before = (tmp_path / "run.json").read_text()
     for _ in range(2):
         assert jackfield("run", *options, "--resume", "run.json")[0] == 1

@@ -41,7 +41,7 @@ def test_a_run_is_named_by_its_id_its_beginning_or_as_the_last_one() -> None:
     with pytest.raises(RunNotFoundError, match="2 runs start with 'a'"):
         run_id_of(store, "a")
     for other, text in ((store, "b"), (store_of(), "last")):
-        with pytest.raises(RunNotFoundError, match=f"no run '{text}'"):
+        with pytest.raises(RunNotFoundError, match=f"no such run: '{text}'"):
             run_id_of(other, text)
 
 
@@ -102,7 +102,7 @@ def test_a_run_goes_on_with_its_model_and_its_server_unless_others_are_named(
 def test_an_address_that_is_not_recorded_whole_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_runs, "placeholders_in", lambda text: [text] if "secret" in text else [])
     run = StoredRun(run_id="r", model="m:x https://secret/v1")
-    with pytest.raises(ConfigError, match="pass --base-url, or -m"):
+    with pytest.raises(ConfigError, match="pass --base-url or -m"):
         choose_model(options_of(), run, store_of())
     options = options_of(base_url="https://b")
     choose_model(options, run, store_of())

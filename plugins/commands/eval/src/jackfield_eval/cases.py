@@ -180,7 +180,7 @@ def _table(path: Path, text: str) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(table, dict) or not table.get("cases"):
         raise ConfigError(
-            f"{path} contains no cases: add a list 'cases', whose entries have name, prompt, and expect or score"
+            f"{path} contains no cases: add a list `cases` whose entries have `name`, `prompt`, and `expect` or `score`"
         )
     return {str(key): value for key, value in table.items()}
 
@@ -195,7 +195,7 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
             f"{where}: a name must consist of 1 to 80 letters, digits, '.', '-' and '_', and not start with '.' or '-'"
         )
     if (case.prompt is None) == (not case.messages):
-        raise ConfigError(f"{where}: either prompt or messages is required")
+        raise ConfigError(f"{where}: either `prompt` or `messages` is required")
     try:
         scorers = [parse_scorer(entry) for entry in case.score]
         if case.expect is not None:

@@ -156,9 +156,9 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected seconds, such as 2 or 0.5, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, such as 0.5, got {text!r}") from None
     if not 0.1 <= value <= 86_400:
-        raise argparse.ArgumentTypeError(f"must be from 0.1 to 86400, got {text}")
+        raise argparse.ArgumentTypeError(f"must be between 0.1 and 86400, got {text}")
     return value
 
 
@@ -183,10 +183,10 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
             continue
         bounds = others.setdefault(key, {})
         if _OPERATORS[operator] in bounds:
-            raise ConfigError(f"--where: {key}{operator} is given twice; remove one")
+            raise ConfigError(f"--where: {key}{operator} was specified twice; remove one")
         bounds[_OPERATORS[operator]] = value
     if both := equal.keys() & others.keys():
-        raise ConfigError(f"--where: {min(both)} has '=' and another condition; remove one")
+        raise ConfigError(f"--where: {min(both)} has both '=' and another condition; remove one")
     return {**equal, **others} or None
 
 
@@ -254,7 +254,9 @@ def _parse_searchers(options: argparse.Namespace) -> list[dict[str, object]]:
             if model:
                 searcher["embedding_model"] = model
     if model and searchers and not options.type and not uses_vectors:
-        raise ConfigError("--embedding-model is for vectors: add --searcher vector_search, or remove --searcher")
+        raise ConfigError(
+            "--embedding-model requires vector search: add --searcher vector_search, or remove --searcher"
+        )
     return searchers
 
 

@@ -49,7 +49,7 @@ def load_choices(path: Path | None = None) -> Choices:
     table = read_choices(path)
     misplaced = table.keys() - Choices.__dataclass_fields__.keys()
     if misplaced:
-        raise ConfigError(f"{path} contains {', '.join(sorted(misplaced))}: move to config.toml in the same folder")
+        raise ConfigError(f"{path} must not contain {', '.join(sorted(misplaced))}: use config.toml in the same folder")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return Choices(**values)
 

@@ -156,7 +156,7 @@ def apply_update(folder: Path, changes: list[Change], record: Record) -> None:
                 file.write_bytes(change.content)
         (folder / RECORD).write_bytes(record.to_bytes())
     except OSError as error:
-        raise ConfigError(f"the update failed ({error}): to undo its changes, run git restore .") from error
+        raise ConfigError(f"the update failed ({error}): to undo its changes, run: git restore .") from error
 
 
 def _merge(present: bytes, base: bytes, new: bytes) -> tuple[bytes, int]:

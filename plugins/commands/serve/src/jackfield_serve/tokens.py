@@ -35,7 +35,10 @@ class Tokens:
                     'token, run: python -c "import secrets; print(secrets.token_urlsafe(32))"'
                 )
             if owner and not _OWNER.fullmatch(owner):
-                raise ConfigError(f"the owner of token {number} must consist of 1 to 64 letters, digits or . _ @ -")
+                raise ConfigError(
+                    f"the owner of token {number} must be 1 to 64 characters long and contain only letters, digits and "
+                    "'._@-'"
+                )
             digest = hashlib.sha256(token.encode()).digest()
             self._owners[digest] = owner or f"token-{digest.hex()[:16]}"
         if not self._owners:

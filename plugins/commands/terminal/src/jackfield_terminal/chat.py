@@ -55,7 +55,7 @@ def _greet(conversation: Conversation, problem: str) -> None:
     _say("/help lists commands. Ctrl-C stops an answer, Ctrl-D exits.")
     conversation.screen.report_tools(conversation.agent)
     if conversation.unused_prompt:
-        _say(f"! a chat does not use the prompt of {conversation.options.config}: jackfield run does")
+        _say(f"! chat ignores the prompt in {conversation.options.config}; to use the prompt, run: jackfield run")
     if conversation.options.session or conversation.options.continue_last:
         _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
 

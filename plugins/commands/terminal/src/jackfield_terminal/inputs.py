@@ -172,7 +172,7 @@ def read_text() -> str:
         return read_input().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"standard input is not valid UTF-8 (at byte {error.start}); to attach an image, pass -a -"
+            f"standard input is not valid UTF-8 (invalid byte at position {error.start}); to attach an image, pass -a -"
         ) from error
 
 

@@ -102,7 +102,7 @@ def _require_backend(model: str) -> None:
     backend = backend_of(model, host.names("llm"))
     row = host.find("llm", backend)
     if model.rstrip(": ") == backend and len(host.spec_of(row, LLMSpec).models) != 1:
-        raise ConfigError(f"which model of {backend}? Use {backend}:MODEL")
+        raise ConfigError(f"no model specified for {backend}: use {backend}:MODEL")
 
 
 def _remove_default(name: str | None, names: ModelNames) -> int:

@@ -63,7 +63,7 @@ def run_parser() -> Parser:
         "--continue",
         dest="continue_last",
         action="store_true",
-        help="continue the last recorded run, with its model unless there is an -m",
+        help="continue the last recorded run, with the same model unless -m is passed",
     )
     previous.add_argument("--resume", metavar="FILE", help="continue a saved conversation, instead of passing a prompt")
     _add_record_options(parser)
@@ -216,7 +216,7 @@ def _add_agent_options(parser: Parser) -> None:
         choices=("files", "network", "processes"),
         action="append",
         default=[],
-        help="reject calls to tools with this effect, which the model itself may have; can be repeated",
+        help="reject calls to tools with this effect (the model itself may still have it); can be repeated",
     )
     parser.add_argument("--lang", choices=("en", "zh"), help="language of the text that the agent adds to prompts")
 
@@ -241,7 +241,7 @@ def read_agent_file(options: argparse.Namespace) -> dict[str, Any]:
     params = dict(_split_pair(text, "-p topic=tides") for text in options.param)
     if not options.config:
         if params:
-            raise ConfigError("-p sets a variable of an agent file: also pass --config FILE")
+            raise ConfigError("-p sets a variable in an agent file, so it requires --config FILE")
         return {}
     config = with_consent(lambda: load_agent_config(options.config, trust=options.trust, params=params))
     _check_files(Path(options.config), config.files)
@@ -253,7 +253,7 @@ def _split_pair(text: str, example: str) -> tuple[str, str]:
 
     name, equals, value = text.partition("=")
     if not (equals and name.strip()):
-        raise ConfigError(f"{text!r} is not NAME=VALUE, such as {example}")
+        raise ConfigError(f"expected NAME=VALUE, such as {example}, got {text!r}")
     return name.strip(), value
 
 
@@ -378,7 +378,7 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     from jackfield_terminal.recording import configure_store
 
     if options.ask and options.allow:
-        raise ConfigError("--ask and --allow are two rules for the same calls: remove one of them")
+        raise ConfigError("--ask and --allow cannot be combined: remove one of them")
     overrides: dict[str, Any] = {}
     if options.option:
         overrides["extra_generate_cfg"] = {**(config.get("extra_generate_cfg") or {}), **_model_options(options.option)}

@@ -139,7 +139,7 @@ def _copy_bytes(source: IO[bytes], target: IO[bytes], size_bytes: int) -> int:
 def check_folder(folder: str | None) -> None:
     """Raise ConfigError if the output directory is a file."""
     if folder and Path(folder).exists() and not Path(folder).is_dir():
-        raise ConfigError(f"--output {folder}: this is a file; specify a folder")
+        raise ConfigError(f"--output {folder} is a file: specify a folder")
 
 
 def _decode(item: ContentItem) -> tuple[str, bytes] | None:

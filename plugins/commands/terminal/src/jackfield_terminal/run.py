@@ -105,7 +105,7 @@ def _check_resume(options: argparse.Namespace) -> None:
     if options.resume and (options.prompt is not None or options.attach):
         raise ConfigError("--resume continues a saved run: remove the prompt and attachments")
     if (options.approve or options.deny) and not options.resume:
-        raise ConfigError("--approve and --deny are for the calls of a saved run: also pass --resume FILE")
+        raise ConfigError("--approve and --deny require --resume FILE")
     if options.again and not options.resume:
         raise ConfigError("--again requires --resume FILE")
 
@@ -236,16 +236,16 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
     if run_id:
         return f"The run is recorded. {how_to_resume(run_id, options)}"
     if not options.save:
-        return "Nothing was saved: use a terminal to be asked, or with --save FILE to answer later.\n"
+        return "Nothing was saved. Run the command in a terminal to answer now, or pass --save FILE to answer later.\n"
     command = _command(options, "jackfield run --resume", shell_path(options.save))
-    return f"Saved. To continue: {command} --approve (or --deny)\n"
+    return f"Saved. To continue, run: {command} --approve (or --deny)\n"
 
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
     """Return a sentence with the command that approves a recorded run's calls."""
     schema = f" --schema {shell_path(options.schema)}" if getattr(options, "schema", None) else ""
     command = _command(options, "jackfield runs resume", run_id[:12])
-    return f"To continue: {command}{schema} --approve (or --deny)\n"
+    return f"To continue, run: {command}{schema} --approve (or --deny)\n"
 
 
 def _command(options: argparse.Namespace, *words: str) -> str:

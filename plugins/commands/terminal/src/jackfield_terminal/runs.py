@@ -243,7 +243,7 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     run_id = run_id_of(agent.store, options.run)
     run, entries = sync.run(agent.store.read(run_id))
     if run.state == "finished":
-        sys.stderr.write(f"The run has finished. To see it again: jackfield runs replay {run_id[:12]}\n")
+        sys.stderr.write(f"The run has finished. To see it again, run: jackfield runs replay {run_id[:12]}\n")
         return 0
     _require_consent(agent.store, [run_id], options)
     pending = _ids_for_approval(run, entries)

@@ -90,7 +90,7 @@ def claim_run(path: Path, *, again: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
     except OSError as error:
-        raise ConfigError(f"{path} cannot be marked as resumed: {error.strerror or error}") from error
+        raise ConfigError(f"cannot mark {path} as resumed: {error.strerror or error}") from error
 
 
 def _lock(handle: int) -> None:

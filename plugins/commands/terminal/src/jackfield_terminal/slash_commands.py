@@ -72,7 +72,7 @@ def _help(_conversation: Conversation, _rest: str, say: Say) -> None:
 def _tools(conversation: Conversation, _rest: str, say: Say) -> None:
     agent = conversation.agent
     if not (agent.function_map or agent.toolsets):
-        say("no tools; to add one: jackfield chat -t NAME")
+        say("no tools; to add one, run: jackfield chat -t NAME")
         return
     described = {line.partition(":")[0]: line for line in describe_tools(agent)}
     for name in agent.function_map:
@@ -87,7 +87,7 @@ def _files(conversation: Conversation, _rest: str, say: Say) -> None:
         *(f"attached to the next question: {basename_of(name)}" for name in conversation.attachments),
         *(f"created: {path}" for path in conversation.screen.output_files.saved),
     ]
-    for line in lines or ["no files; to add documents: jackfield chat -f PATH; to attach a file: /attach PATH"]:
+    for line in lines or ["no files; to add some, run: jackfield chat -f PATH; to attach a file, type /attach PATH"]:
         say(line)
 
 
@@ -120,7 +120,7 @@ def _save(conversation: Conversation, rest: str, say: Say) -> None:
     if path.suffix.lower() == ".md":
         say(f"saved {path}")
     else:
-        say(f"saved {path}; to continue: jackfield chat --resume {path}")
+        say(f"saved {path}; to continue, run: jackfield chat --resume {path}")
 
 
 def _undo(conversation: Conversation, _rest: str, say: Say) -> None:

@@ -36,9 +36,9 @@ def run_id_of(store: Store, text: str) -> str:
         return matches[0]
     if matches:
         raise RunNotFoundError(
-            f"{len(matches)} runs start with {text!r}: type more characters; see jackfield runs list"
+            f"{len(matches)} runs start with {text!r}: type more characters; to list them, run: jackfield runs list"
         )
-    raise RunNotFoundError(f"no run {text!r}; see jackfield runs list")
+    raise RunNotFoundError(f"no such run: {text!r}; to list recorded runs, run: jackfield runs list")
 
 
 def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]:
@@ -103,7 +103,9 @@ def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Stor
     """
     if run is not None and run.model and not (options.model or options.config):
         if path := sync.run(store.foreign_file()):
-            raise ConfigError(f"{path} was not written on this machine, so its models are ignored: pass -m MODEL")
+            raise ConfigError(
+                f"{path} was not written on this machine, so its models are ignored: pass -m MODEL to choose one"
+            )
         options.model, options.base_url = _read_model(run, options.base_url)
 
 
@@ -115,5 +117,5 @@ def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
     """
     model, _, address = run.model.partition(" ")
     if base_url is None and placeholders_in(address):
-        raise ConfigError(f"the address {address} of the last run is not recorded in full: pass --base-url, or -m")
+        raise ConfigError(f"the URL {address} of the last run was not recorded in full: pass --base-url or -m")
     return model, base_url or address or None

@@ -84,7 +84,7 @@ def bisect(options: argparse.Namespace) -> int:
     keep = [normalise(name) for name in options.keep]
     for name in keep:
         if name not in loadable:
-            raise ConfigError(f"--keep {name}: no such plugin is installed, or it may not load")
+            raise ConfigError(f"--keep {name}: the plugin is not installed, or is not allowed to load")
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if words:
         fails = command_fails(words, keep=keep, plugins=loadable, match=options.match, timeout_s=options.timeout)

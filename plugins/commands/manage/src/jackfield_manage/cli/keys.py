@@ -118,7 +118,7 @@ def variable_of(name: str, host: PluginHost) -> str:
         )
     hint = suggest(name, host.names("llm"))
     raise ConfigError(
-        f"no component {name!r} is installed{hint if hint.endswith('?') else f'{hint}.'} "
+        f"component {name!r} is not installed{hint if hint.endswith('?') else f'{hint}.'} "
         "To store a key anyway, specify its environment variable, as in: jackfield keys set OPENAI_API_KEY"
     )
 

@@ -125,7 +125,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
     if _succeeds([env.python, "-P", "-c", "import pip.__main__"]):
         pip = (env.python, "-P", "-m", "pip")  # -P ignores a folder named pip in the working directory
         return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
-    raise ConfigError(f"{env.python} has no pip, and uv was not found on the PATH: run {env.python} -m ensurepip")
+    raise ConfigError(f"{env.python} has no pip, and uv was not found on PATH: run {env.python} -m ensurepip")
 
 
 def _check_may_change(env: Environment) -> None:

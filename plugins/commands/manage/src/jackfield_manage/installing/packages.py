@@ -124,7 +124,7 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
         raise PluginError(f"{text!r} is provided by {' and '.join(names)}: specify one of them")
     if names[0] == MANAGER != normalise(text):
         raise PluginError(
-            f"{text!r} is provided by {MANAGER}, which is needed to manage this installation; to remove it anyway, "
+            f"{text!r} is provided by {MANAGER}, which manages this installation. To remove the package anyway, "
             f"run: jackfield plugins uninstall {MANAGER}"
         )
     return names[0]
@@ -230,8 +230,8 @@ def _refuse_doubtful(name: str, publishers: Mapping[str, Set[str]]) -> None:
         # A typo would install whatever anyone may have published under that name.
         intended = min(publishers[similar[0]])
         raise ConfigError(
-            f"{name!r} is similar to {similar[0]!r}: run jackfield plugins install {intended}, or, if you "
-            f"really mean the package {wanted!r}, jackfield plugins install --any {wanted}"
+            f"{name!r} is similar to {similar[0]!r}. To install {similar[0]!r}, run: jackfield plugins install "
+            f"{intended}. To install {wanted!r} anyway, run: jackfield plugins install --any {wanted}"
         )
     if not wanted.startswith(_PREFIX):
         raise ConfigError(

@@ -183,7 +183,7 @@ def ask_if_fails(
             if answer in ("b", "bad"):
                 return True
             if answer in ("q", "quit"):
-                raise ConfigError("stopped before the cause of the failure was found")
+                raise ConfigError("the search stopped before the cause of the failure was found")
 
     return fails
 
