@@ -525,7 +525,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
             "specifies no agents. Add `agents: [agent.yaml]`, or pass --agent FILE",
         ),
         ("cases: [{name: a, prompt: x}]", "case 'a': no scorer. Add `expect: TEXT`"),
-        ("cases: [{name: a, expect: x}]", "case 'a': either prompt or messages is required"),
+        ("cases: [{name: a, expect: x}]", "case 'a': either `prompt` or `messages` is required"),
         ("cases: [{prompt: x, expect: x}]", "case 1: name is missing"),
         ("cases: [{name: ../a, prompt: x, expect: x}]", "a name must consist of 1 to 80 letters"),
         ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several cases are named 'a'"),
@@ -554,7 +554,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("cases: [{name: a, prompt: x, expect: ''}]", "expect"),
         (
             "cases: [{name: a, prompt: x, messages: [{role: user, content: x}], expect: x}]",
-            "either prompt or messages",
+            "either `prompt` or `messages`",
         ),
     ],
 )

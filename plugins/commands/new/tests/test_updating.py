@@ -142,7 +142,7 @@ def test_a_file_where_the_template_had_a_folder_is_no_file_of_it(tmp_path: Path)
 
 def test_an_update_that_cannot_write_says_how_to_undo_it(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine")
-    with pytest.raises(ConfigError, match=r"the update failed \(.*\): to undo its changes, run git restore \."):
+    with pytest.raises(ConfigError, match=r"the update failed \(.*\): to undo its changes, run: git restore \."):
         apply_update(tmp_path, [Change(PurePosixPath("a/b"), "added", b"1")], Record({}, {}))
 
 
