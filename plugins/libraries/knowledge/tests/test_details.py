@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from email.message import EmailMessage
 from importlib.metadata import version
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -167,17 +169,25 @@ def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
     assert why_outdated(notes) == ""
 
 
-def test_another_version_of_the_library_that_cuts_reads_everything_again(
-    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changed", ["size_tokens", "overlap_chars", "library", "cut"])
+@pytest.mark.parametrize("has_settled", [True, False])
+def test_another_way_to_split_texts_reads_everything_again(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch, changed: str, has_settled: bool
 ) -> None:
-    write(a="one")
+    monkeypatch.setattr("jackfield_knowledge.index.is_settled", lambda _: has_settled)
+    write(a="one", b="two")
     build(notes, "docs")
-    monkeypatch.setattr(
-        "jackfield_knowledge.index.metadata.version",
-        lambda name: "9.9" if name == "jackfield-documents" else version(name),
-    )
-    assert "texts are now split differently" in why_outdated(notes)
-    assert (build(notes).outdated, build(notes).outdated) == (1, 0)
+    sizes: dict[str, Any] = {changed: 77} if changed in ("size_tokens", "overlap_chars") else {}
+    if changed == "library":
+        versions = {"jackfield-documents": "9.9"}
+        monkeypatch.setattr(
+            "jackfield_knowledge.index.metadata.version", lambda name: versions.get(name) or version(name)
+        )
+    elif changed == "cut":
+        monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
+    assert bool(why_outdated(notes)) is not bool(sizes), "only a build knows the new sizes"
+    assert [(built.read, built.outdated) for built in (build(notes, **sizes), build(notes))] == [(2, 2), (0, 0)]
+    assert why_outdated(notes) == ""
 
 
 class StoppedError(Exception):
@@ -266,6 +276,20 @@ def test_a_file_whose_error_changes_has_the_new_one(notes: KnowledgeIndex) -> No
 
 
 # --- names ---
+
+
+@pytest.mark.parametrize(
+    ("names", "files"),
+    [((), "bc"), (["docs/a.md"], "a"), (["docs/b.md"], "b"), (["docs"], "abc"), (["docs/[ac].md", "docs/c.md"], "ac")],
+)
+def test_a_build_of_names_holds_exactly_their_files(notes: KnowledgeIndex, names: list[str], files: str) -> None:
+    write(a="one", b="two", c="three")
+    build(notes, "docs")
+    asyncio.run(notes.remove(["docs/a.md"], reader=READER))
+    build(notes, *names)
+    assert located(notes) == [f"{name}.md" for name in files]
+    if names:
+        assert notes.names() == [Step(os.path.abspath(name), True) for name in names]  # noqa: PTH100 - as they are named
 
 
 def test_a_name_is_kept_once_and_absolute(notes: KnowledgeIndex, home: Path) -> None:
@@ -479,6 +503,29 @@ def test_a_reader_of_two_generations_back_is_refused_however_it_reads(notes: Kno
             read()
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda corpus: corpus.chunks[0],
+        lambda corpus: list(corpus.chunks),
+        lambda corpus: corpus.numbers_of(Where.parse({"heading": "One"})),
+    ],
+    ids=["one", "all", "positions"],
+)
+def test_a_reader_gets_no_chunks_of_another_generation(notes: KnowledgeIndex, read: Callable[[Any], object]) -> None:
+    write(a="# One", b="# Two")
+    build(notes, "docs")
+    corpus = notes.corpus()
+    before = read(corpus)
+    write(a="# 1")
+    build(notes)
+    assert read(corpus) == before
+    write(a="# I")
+    build(notes)
+    with pytest.raises(ChangedIndexError):
+        read(corpus)
+
+
 def test_later_values_win_and_earlier_ones_of_other_keys_stay(notes: KnowledgeIndex) -> None:
     write(a="one", b="two")
     build(notes, "docs")
@@ -518,8 +565,20 @@ def test_a_fingerprint_follows_files_and_outlives_one_that_is_gone(
         Path(path).unlink(missing_ok=True)
         return file_signature(path)
 
-    monkeypatch.setattr("jackfield_knowledge.index.file_signature", gone)
-    assert notes.fingerprint() not in (first, second)
+    with monkeypatch.context() as patch:
+        patch.setattr("jackfield_knowledge.index.file_signature", gone)
+        third = notes.fingerprint()
+    assert third not in (first, second)
+    assert notes.fingerprint() == third, "a file that goes during a look counts like one that went before it"
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_names(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two", c="three")
+    fingerprints = set()
+    for order in permutations(["docs/a.md", "docs/b.md", "docs/c.md"]):
+        build(notes, *order)
+        fingerprints.add(notes.fingerprint())
+    assert len(fingerprints) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, Document, Where, chunk_values
 from jackfield_documents import DocumentReader, file_signature
-from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, index, index_names
+from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, Progress, index, index_names
 
 READER = DocumentReader()
 
@@ -309,6 +309,24 @@ def test_a_build_that_was_stopped_leaves_the_old_index_and_the_next_goes_on() ->
     assert texts() == ["1", *map(str, range(8))]
 
 
+def test_files_that_only_a_stopped_build_has_seen_change_nothing() -> None:
+    write(a="one")
+    build("docs")
+    before = KnowledgeIndex("notes").facts()
+    write(**{f"c{number}": str(number) for number in range(8)})
+
+    def stop(progress: Progress) -> None:
+        if progress.done == 5:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        build(on_progress=stop)
+    for path in Path("docs").glob("c*.md"):
+        path.unlink()
+    assert build().removed >= 4
+    assert KnowledgeIndex("notes").facts() == before
+
+
 # --- readers ---
 
 
@@ -342,8 +360,11 @@ def test_a_corpus_stays_the_same_until_something_changes() -> None:
 def test_chunks_can_be_counted_sliced_and_looked_up_like_a_tuple() -> None:
     write(**{name: f"text {name}" for name in "abcde"})
     build("docs")
+    write(b="text b, and longer")  # it is stored behind the others
+    build()
     chunks = KnowledgeIndex("notes").corpus().chunks
     whole = tuple(chunks)
+    assert chunks.ids() == [chunk.id for chunk in whole]  # type: ignore[attr-defined]
     assert [chunks[n] for n in range(-5, 5)] == [whole[n] for n in range(-5, 5)]
     assert chunks[1:4] == whole[1:4]
     assert chunks[::-2] == whole[::-2]
@@ -411,8 +432,9 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> N
         "of a newer version": "it has version 99.*Delete the folder .* and rebuild the index",
         "of another program": "database of another program",
     }
-    with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}"):
+    with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}") as raised:
         list(KnowledgeIndex("notes").corpus().chunks)
+    assert ("Delete the folder" in str(raised.value)) == (name == "of a newer version")
     with pytest.raises(ConfigError, match="index 'notes' cannot be used"):
         build("docs")
     assert file.read_bytes() == before
@@ -505,6 +527,8 @@ def test_an_index_knows_which_searchers_it_was_built_for(home: Path) -> None:
     add("docs")
     assert KnowledgeIndex("notes").searchers() == wanted
     assert KnowledgeIndex("notes").facts().documents == 1
+    build("docs", searchers={})
+    assert KnowledgeIndex("notes").searchers() == {}
 
 
 @pytest.mark.parametrize("wrong", [{"api_key": "sk-secret"}, {"deep": [{"password": "sk-secret"}]}, {"path": Path()}])

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -206,13 +206,8 @@ class KnowledgeIndex:
         """
         digest = hashlib.sha256()
         for path in _files_of(self.names(), why_not).files:
-            if is_url(path):
-                continue
-            try:
-                signature = repr(file_signature(path))
-            except DocParserError:  # it was deleted a moment ago
-                signature = ""
-            digest.update(f"{path}\0{signature}\0".encode("utf-8", "surrogatepass"))
+            with suppress(DocParserError):  # a URL, or a file that was deleted a moment ago
+                digest.update(f"{path}\0{file_signature(path)}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     def close(self) -> None:
@@ -232,7 +227,7 @@ class KnowledgeIndex:
         searchers: Mapping[str, Mapping[str, object]] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Add files to the index, or without names, update the files it already has.
+        """Index exactly the given files, or without names, update the files the index already has.
 
         Only changed files are parsed. Searches see the previous content until the build is complete. An interrupted
         build, even by `kill -9`, retains the documents it has read, and the next build continues from there.
