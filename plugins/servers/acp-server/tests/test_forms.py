@@ -552,7 +552,7 @@ def test_up_to_a_thousand_sessions_are_listed_with_their_times_and_as_many_runs_
         return []
 
     serving: Any = SimpleNamespace(sessions=sessions, runs=runs)
-    with pytest.raises(RequestError, match="no session 's': start a new one"):
+    with pytest.raises(RequestError, match="session 's' not found: start a new one"):
         asyncio.run(EditorAgent(serving).load_session("s"))
     [session] = asyncio.run(EditorAgent(serving).list_sessions()).sessions
     assert (session.session_id, session.title, session.updated_at) == ("s", "Tides", "1970-01-01T00:00:01.500000+00:00")

@@ -573,7 +573,7 @@ def test_a_file_type_is_read_by_the_parser_that_the_settings_name(library: list[
 
 
 def test_keywords_are_an_agents_matter() -> None:
-    with pytest.raises(ConfigError, match="in the rag_cfg of an agent"):
+    with pytest.raises(ConfigError, match="in the agent's rag_cfg"):
         RetrievalTool({"rag_keygen_strategy": "GenKeyword"})
 
 
