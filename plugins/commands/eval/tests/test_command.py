@@ -12,10 +12,11 @@ import yaml
 
 from jackfield.cli.main import main
 from jackfield.consent import record_consent
-from jackfield.errors import ConsentNeededError
+from jackfield.errors import ConfigError, ConsentNeededError
 from jackfield.settings import trust_path
 from jackfield_eval.cases import load_suite
 from jackfield_eval.plugin import commands
+from jackfield_eval.scorers import JsonMatch
 from jackfield_eval.statistics import wilson
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
@@ -160,6 +161,25 @@ def test_the_interval_of_an_agent_counts_cases_and_not_their_repetitions(capsys:
     (agent,) = as_json(capsys, "--live", "--repeat", "3")["agents"]
     assert agent["share"] == 0.5
     assert agent["share_interval"] == list(wilson(0.5, 2))
+
+
+def test_several_unmet_conditions_end_with_1_and_are_all_named(capsys: pytest.CaptureFixture[str]) -> None:
+    write({**TIDES, "expect": "twice a day"}, agents=["agent.yaml", "other.yaml"])
+    Path("other.yaml").write_text(yaml.safe_dump({"llm": "offline:extractive", "system_message": "Nothing is known."}))
+    printed = run(capsys, "--live", "--min", "0.5", code=1)
+    assert "jackfield: agent passed" not in printed
+    assert "jackfield: other passed 0 %, below the minimum of 50 %" in printed
+    know("never")
+    printed = run(capsys, "--live", "--min", "0.5", code=1)
+    assert printed.count("below the minimum") == 2
+
+
+@pytest.mark.parametrize("mode", ["record", "replay", "rerecord", "live"])
+def test_the_json_names_the_mode(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    run(capsys, "--record")
+    options = [] if mode == "replay" else [f"--{mode}"]
+    assert as_json(capsys, *options, "--seed", "-1")["mode"] == mode
 
 
 def test_too_few_passes_end_with_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -400,6 +420,55 @@ def test_a_lower_score_alone_is_worse_and_a_difference_of_rounding_is_none(
         assert (comparison["worse"], comparison["better"]) == (worse, [])
 
 
+def test_a_name_may_have_80_letters_and_a_question_may_be_long() -> None:
+    write({**TIDES, "name": "a" * 80, "prompt": "x" * 100_000})
+    (case,) = load_suite(Path("cases.yaml")).cases
+    assert (case.name, case.question) == ("a" * 80, "x" * 100_000)
+
+
+def test_a_file_of_more_than_16_mib_is_refused() -> None:
+    Path("cases.yaml").write_text(f"#{'x' * (16 << 20)}")
+    with pytest.raises(ConfigError, match="16 MiB"):
+        load_suite(Path("cases.yaml"))
+
+
+def test_settings_that_the_file_lacks_have_their_documented_values() -> None:
+    write(TIDES)
+    settings = load_suite(Path("cases.yaml")).settings
+    assert (settings.repeat, settings.concurrency, settings.timeout_s, settings.currency) == (1, 4, 300, "USD")
+
+
+def test_a_conversation_is_kept_and_its_last_message_is_the_question() -> None:
+    messages = [{"role": role, "content": text} for role, text in (("user", "a"), ("assistant", "b"), ("user", "c"))]
+    write({"name": "talk", "messages": messages, "expect": "c"})
+    (case,) = load_suite(Path("cases.yaml")).cases
+    assert ([message.get_text_content() for message in case.messages], case.question) == (["a", "b", "c"], "c")
+
+
+def test_files_of_a_case_are_relative_to_its_file_and_addresses_stay_as_they_are() -> None:
+    write({**TIDES, "files": ["a:b.md", "https://example.invalid/a.md"]})
+    (case,) = load_suite(Path("cases.yaml")).cases
+    assert case.files == (str(Path("a:b.md").resolve()), "https://example.invalid/a.md")
+
+
+def test_the_ending_of_a_json_file_may_be_written_in_capitals() -> None:
+    case = '{"name": "a", "prompt": "x", "score": [{"json": 1e3}]}'
+    Path("CASES.JSON").write_text(f'{{"agents": ["agent.yaml"], "cases": [{case}]}}')
+    (scorer,) = load_suite(Path("CASES.JSON")).cases[0].scorers
+    assert isinstance(scorer, JsonMatch)
+    assert scorer.expected == 1000  # in YAML, 1e3 is a text
+
+
+def test_a_date_in_a_case_is_part_of_its_content() -> None:
+    digests = set()
+    for day in ("2026-03-01", "2026-03-02"):
+        Path("cases.yaml").write_text(
+            f"agents: [agent.yaml]\ncases: [{{name: a, prompt: x, score: [{{json: {day}}}]}}]\n"
+        )
+        digests.add(load_suite(Path("cases.yaml")).cases[0].digest)
+    assert len(digests) == 2
+
+
 def test_settings_may_be_small(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES, repeat=1, concurrency=1, timeout_s=0.5, max_tokens=1, max_cost=0.01)
     suite = load_suite(Path("cases.yaml"))
@@ -527,7 +596,11 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("cases: [{name: a, prompt: x}]", "case 'a': no scorer. Add `expect: TEXT`"),
         ("cases: [{name: a, expect: x}]", "case 'a': either `prompt` or `messages` is required"),
         ("cases: [{prompt: x, expect: x}]", "case 1: name is missing"),
-        ("cases: [{name: ../a, prompt: x, expect: x}]", "a name must consist of 1 to 80 letters"),
+        *(
+            (f"cases: [{{name: {name}, prompt: x, expect: x}}]", "a name must consist of 1 to 80 letters")
+            for name in ("../a", ".a", "-a", "a b", "a" * 81)
+        ),
+        ("1: 2\ncases: [{name: a, prompt: x, expect: x}]", "unknown setting '1'"),
         ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several cases are named 'a'"),
         ("cases: [{name: a, prompt: x, score: [{near: 1}]}]", "case 'a': unknown scorer 'near'"),
         ("cases: [{name: a, prompt: x, score: [{regex: '('}]}]", "not a valid regular expression"),

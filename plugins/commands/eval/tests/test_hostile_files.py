@@ -31,6 +31,7 @@ HOSTILE: dict[str, bytes] = {
     "half-prompt.json": _file(prompt="\ud800"),
     "half-name.json": _file(name="\ud800"),
     "half-expect.json": _file(expect="\ud800"),
+    "half-json.json": _file(score=[{"json": "\ud800"}, {"tools": [{"a": {"b": "\ud800"}}]}]),
     "half.yaml": b'cases: [{name: n, prompt: "\\uDC00x", expect: "\\0"}]',
     "noise.json": bytes(range(256)),
     "utf16.yaml": "cases: []".encode("utf-16"),

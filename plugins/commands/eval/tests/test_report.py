@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,8 +16,18 @@ import yaml
 
 from jackfield.errors import ConfigError
 from jackfield.messages import Usage
+from jackfield_eval import command
 from jackfield_eval.cases import Suite, load_suite
-from jackfield_eval.report import Comparison, Report, build_report, compare, load_last_results, save_results, to_json
+from jackfield_eval.report import (
+    Comparison,
+    Report,
+    build_report,
+    compare,
+    load_last_results,
+    percent,
+    save_results,
+    to_json,
+)
 from jackfield_eval.running import Attempt
 from jackfield_eval.scorers import Score
 from jackfield_eval.statistics import bootstrap, wilson
@@ -148,6 +159,57 @@ def test_the_newest_fifty_results_are_kept_and_other_files_stay(report: Report) 
     paths[3].touch()  # names say which is the newest, not times
     last = load_last_results(folder, report.suite.agents)
     assert last == (paths[-1].name, json.loads(json.dumps(to_json(report)["cases"])))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0 %"), (1 / 3, "33 %"), (2 / 3, "67 %"), (0.996, "100 %"), (1.0, "100 %")]
+)
+def test_a_percentage_is_rounded(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_results_older_than_those_of_all_agents_are_not_read(report: Report) -> None:
+    newest = save_results(report, now=NOON)
+    (report.suite.results / "1Z.json").write_text("broken")
+    last = load_last_results(report.suite.results, report.suite.agents)
+    assert last is not None
+    assert last[0] == newest.name
+
+
+def test_a_report_is_printed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
+    attempts = [replace(one, error=one.error and f"{'no ' * 100}key\nat all") for one in ATTEMPTS]
+    attempts[4:] = [replace(one, usage=replace_currency(one.usage)) for one in attempts[4:]]
+    comparison = Comparison("then", ("w",), ("b", "c"), 4, -0.5, (-0.75, 0.25), 1)
+    report = replace(build_report(suite, attempts, mode="live", seed=5), comparison=comparison, unmet=("u", "v"))
+    command._print(report)
+    printed = capsys.readouterr()
+    rows = [re.split(r"  +", line.rstrip()) for line in printed.out.partition("\n\n")[0].splitlines()]
+    ends = [_ends(share) for share in (0.5, 0.0, 0.5, 1.0)]
+    assert rows == [
+        ["agent", "case", "passed", "95 %", "score", "tokens", "seconds", "why not"],
+        ["a", "x", "1/2", ends[0], "0.88", "23", "0.2", "too little"],
+        ["a", "y", "0/2", ends[1], "0.00", "23", "0.2", ("no " * 100)[:200].rstrip()],
+        ["b", "x", "1/2", ends[2], "0.75", "23", "0.2", "too little"],
+        ["b", "y", "2/2", ends[3], "1.00", "23", "0.2"],
+    ]
+    low, high = report.agents[0].score_interval or (9, 9)
+    first, second, *rest = printed.out.partition("\n\n")[2].splitlines()
+    assert first == f"a: 25 % passed ({_ends(0.25)}), score 0.44 ({low:.2f} to {high:.2f}), 46 tokens, 2.0 EUR"
+    assert second.endswith(", 46 tokens, 2.0")  # in no currency
+    assert rest == [
+        "since then: score -0.50 (-0.75 to +0.25) over 4 pairs",
+        *("  worse: w", "  better: b", "  better: c", "  not compared (new or changed): 1"),
+    ]
+    assert printed.err == "jackfield: u\njackfield: v\n"
+
+
+def replace_currency(usage: Usage) -> Usage:
+    """The same usage without a currency."""
+    return usage.model_copy(update={"currency": None})
+
+
+def _ends(share: float) -> str:
+    return " to ".join(percent(end) for end in wilson(share, 2))
 
 
 @pytest.mark.parametrize("key", ["share", "score", "agent", "case", "digest"])

@@ -211,8 +211,8 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
 
 
 def _digest(entry: Mapping[str, Any]) -> str:
-    text = json.dumps(entry, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    text = json.dumps(entry, sort_keys=True, default=str)  # ASCII, even if an entry contains a lone surrogate
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _check_stems(paths: Iterable[Path]) -> None:
