@@ -232,7 +232,7 @@ class Sized(Config):
         ({"size": 1.5}, "size must be a whole number"),
         ({"ratio": []}, "ratio must be a number, got a list"),
         ({"is_open": "maybe"}, "is_open must be true or false, got a string"),
-        ({"either": True}, "either must be a string or a table, got true or false: put it in quotes"),
+        ({"either": True}, "either must be a string or a table, got a boolean: put it in quotes"),
         ({"mode": "odd"}, "mode must be 'fast' or 'slow'"),
         ({"count": 0}, "count must be greater than or equal to 1"),
         ({"limits": 3}, "limits must be a table, got a number"),

@@ -188,7 +188,7 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
     quotes = ": put it in quotes" if "a string" in forms and isinstance(value, bool | int | float) else ""
-    return f", got {kind}{quotes}"
+    return f", got {'a boolean' if isinstance(value, bool) else kind}{quotes}"
 
 
 def _meaning_of(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
