@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jackfield.plugins import CommandSpec, PluginHost, Settings
+from jackfield.settings import models_path
 from jackfield_manage.cli import completion
 from jackfield_manage.cli.completion import Completions
 
@@ -69,11 +70,15 @@ def ask_fish(folder: Path, line: str) -> list[str]:
 
 
 def run(command: list[str]) -> list[str]:
+    return " ".join(run_lines(command)).split()
+
+
+def run_lines(command: list[str]) -> list[str]:
     with TemporaryDirectory() as empty:  # shells that know nothing else offer files
         env = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=empty)
     assert done.stderr == ""
-    return done.stdout.split()
+    return done.stdout.splitlines()
 
 
 SHELLS: dict[str, Callable[[Path, str], list[str]]] = {"bash": ask_bash, "zsh": ask_zsh, "fish": ask_fish}
@@ -85,6 +90,7 @@ LINES = {
     "jackfield keys list --j": ["--json"],
     "jackfield keys remove --j": [],
     "jackfield plugins list --ki": ["--kind"],
+    "jackfield plugins install --dr": ["--dry-run"],
     "jackfield pipeline -m fa": ["fast"],
     "jackfield pipeline --model openai:": ["openai:gpt-4.1", "openai:o3"],
     "jackfield --pl": ["--plugins"],
@@ -121,6 +127,63 @@ def test_a_shell_completes_agents_after_an_option_of_a_command_or_an_action(
     (tmp_path / shell).write_text(completion._SCRIPTS[shell](commands, ["fncall", "other"]))
     offered = SHELLS[shell](tmp_path, f"jackfield {words}")
     assert [word.removeprefix("--agent=") for word in offered] == ["fncall"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_options_of_a_command_are_not_those_of_its_actions(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    do = Completions(("--all", "--help"), {"it": ("--each", "--help"), "so-be-it": ()})
+    (tmp_path / shell).write_text(completion._SCRIPTS[shell]({"": Completions(), "do": do}, []))
+    assert SHELLS[shell](tmp_path, "jackfield do --a") == ["--all"]
+    assert SHELLS[shell](tmp_path, "jackfield do --e") == []
+    assert SHELLS[shell](tmp_path, "jackfield do it --e") == ["--each"]
+    assert SHELLS[shell](tmp_path, "jackfield do i --a") == ["--all"]  # no action, although one begins like this
+    assert SHELLS[shell](tmp_path, "jackfield do so-") == ["so-be-it"]
+    if shell != "fish":  # which also offers the options of the command
+        assert SHELLS[shell](tmp_path, "jackfield do it --a") == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_models_with_several_colons_are_completed_and_a_missing_list_has_none(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}: make system")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    commands = {"": Completions(), "ask": Completions(("--model",))}
+    (tmp_path / shell).write_text(completion._SCRIPTS[shell](commands, []))
+    assert SHELLS[shell](tmp_path, "jackfield ask --model a:b:") == []
+    models_path().parent.mkdir(exist_ok=True)
+    models_path().write_text("a:b:c\na:b:d\na:e\n")
+    offered = SHELLS[shell](tmp_path, "jackfield ask --model a:b:")
+    assert [word.rpartition(":")[2] for word in offered] == ["c", "d"]
+    assert all(word in ("c", "d") for word in offered) is (shell == "bash")
+
+
+def test_options_and_actions_are_found_in_any_help() -> None:
+    text = """usage: x [--dry-run]
+  {a}
+    a                 of the command; see a--b and ---c
+    so-be-it
+    other-1 --every-2
+      no-action       --a9
+"""
+    assert completion._options_in(text) == ("--a9", "--dry-run", "--every-2", "--help")
+    assert completion._ACTION.findall(text) == ["a", "so-be-it", "other-1"]
+
+
+def test_bash_completes_files_where_it_knows_no_words(script: Path) -> None:
+    (line,) = run_lines(["/bin/bash", "--norc", "-c", 'source "$1"; complete -p jackfield', "-", str(script / "bash")])
+    assert line == "complete -o bashdefault -o default -F _jackfield jackfield"
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh: make system")
+def test_zsh_may_load_its_script_as_a_function(script: Path, tmp_path: Path) -> None:
+    shutil.copy(script / "zsh", tmp_path / "_jackfield")
+    autoloaded = ASK_ZSH.replace('source "$1"', 'fpath=("$1"); autoload -U _jackfield')
+    words = ["jackfield", "keys", "li"]
+    assert "list" in run(["zsh", "-f", "-c", autoloaded, "-", str(tmp_path), *words])
 
 
 def test_the_actions_in_descriptors_are_those_in_the_help() -> None:
@@ -169,6 +232,14 @@ def test_a_name_that_no_shell_could_take_is_left_out(command_line: Any, site: An
     site.add("acme", {"command.$(touch x)": "acme_cli", "agent.`touch y`": "acme_cli"}, modules={"acme_cli": ""})
     for shell in ("bash", "zsh", "fish"):
         assert "touch" not in command_line("completion", shell).stdout
+
+
+def test_kinds_of_agents_of_plugins_are_offered_too(command_line: Any, site: Any) -> None:
+    site.add("acme", {"agent.of-acme": "acme"}, modules={"acme": "raise SystemExit('it was loaded')\n"})
+    for shell in ("bash", "zsh", "fish"):
+        done = command_line("completion", shell)
+        assert done.returncode == 0, done.stderr
+        assert " of-acme" in done.stdout
 
 
 def test_a_foreign_command_is_named_and_not_run(command_line: Any, site: Any) -> None:
