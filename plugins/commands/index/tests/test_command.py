@@ -128,6 +128,43 @@ def test_info_says_what_came_in_and_went_out_and_what_each_file_gave(
     assert "docs/house.txt: " not in told
 
 
+def test_the_json_of_an_index_has_all_that_is_known_of_it(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (docs / "bad.pdf").write_bytes(b"%PDF-1.7 broken")
+    (docs / "tides.md").write_text("# Tides\n\n" + "High water comes twice a day. " * 4)
+    words = ["docs", "docs/../docs/house.txt", "--type", "keyword", "--chunk-size", "8", "--chunk-overlap", "0"]
+    built = as_json(capsys, "build", "notes", *words)
+    run(capsys, "remove", "notes", "docs/house.txt")
+    index = KnowledgeIndex("notes")
+    facts = index.facts()
+    assert facts.tokens > facts.chunks > facts.documents == facts.generation == 2
+    reason = built["failed"][str(docs / "bad.pdf")]
+    assert reason.startswith("bad.pdf ")
+    known = {"name": "notes", "folder": str(index.folder), "documents": 2, "chunks": facts.chunks, "generation": 2}
+    assert as_json(capsys, "list") == [known]
+    assert as_json(capsys, "info", "notes") == known | {
+        "chunk_size": 8,
+        "chunk_overlap": 0,
+        "tokens": facts.tokens,
+        "names": [{"name": str(docs), "adds": True}, {"name": str(docs / "house.txt"), "adds": False}],
+        "searchers": {"keyword_search": {}},
+        "files": [
+            {"location": str(docs / "bad.pdf"), "title": "", "chunks": 0, "error": reason},
+            {"location": str(docs / "tides.md"), "title": "Tides", "chunks": facts.chunks, "error": ""},
+        ],
+    }
+    (docs / "house.txt").unlink()
+    (docs / "tides.md").write_text("# Tides")
+    run(capsys, "add", "notes", "docs/*.pdf")
+    (docs / "bad.pdf").unlink()
+    again = as_json(capsys, "build", "notes")
+    (skipped,) = again.pop("skipped").items()
+    assert skipped == (str(docs / "film.raw"), "no installed package can read .raw files")
+    assert again == known | {
+        "documents": 1, "chunks": 1, "generation": 4, "read": 0, "outdated": 0, "unchanged": 1, "removed": 1,
+        "failed": {}, "missing": [str(docs / "*.pdf")],
+    }  # fmt: skip
+
+
 def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built = as_json(capsys, "build", "notes", "docs/house.txt", "--chunk-size", "300", "--chunk-overlap", "0")
     assert (built["read"], built["documents"]) == (1, 1)
@@ -311,6 +348,7 @@ def test_an_agent_file_says_how_to_read_and_search(
                     "retrieval_type": "hybrid",
                     "embedding_model": "openai:m",
                     "chunk_size": 77,
+                    "chunk_overlap": 7,
                     "parser_for": {"raw": "text"},
                 },
             }
@@ -319,9 +357,52 @@ def test_an_agent_file_says_how_to_read_and_search(
     built = as_json(capsys, "build", "notes", "docs", "--agent", "agent.json")
     assert (built["read"], built["skipped"]) == (3, {})
     information = as_json(capsys, "info", "notes")
-    assert information["chunk_size"] == 77
+    assert (information["chunk_size"], information["chunk_overlap"]) == (77, 7)
     assert information["searchers"] == {"keyword_search": {}, "vector_search": {"embedding_model": "openai:m"}}
     assert len(embedded(server)) == 3
+
+
+@pytest.mark.parametrize("action", ["build", "add", "remove", "watch"])
+def test_an_agent_file_says_how_each_command_reads(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    Path("agent.json").write_text(json.dumps({"agent": "assistant", "rag_cfg": {"parser_for": {"raw": "text"}}}))
+    run(capsys, "build", "notes", "docs")
+    watching(monkeypatch, lambda: None)
+    words = {"build": ["docs"], "add": ["docs"], "remove": ["docs/house.txt"], "watch": ["--interval", "5"]}
+    run(capsys, action, "notes", *words[action], "--agent", "agent.json")
+    names = {Path(file["location"]).name for file in as_json(capsys, "info", "notes")["files"]}
+    assert names == {"film.raw", "tides.md"} | ({"house.txt"} if action != "remove" else set())
+
+
+def test_other_searchers_take_the_place_of_those_an_index_was_built_for(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    run(capsys, "build", "notes", "docs")
+    assert as_json(capsys, "info", "notes")["searchers"].keys() == {"keyword_search", "vector_search"}
+    server.requests.clear()
+    (hit, *_) = as_json(capsys, "search", "notes", "invoices", "--type", "keyword")
+    assert (hit["ranks"].keys(), embedded(server)) == ({"keyword_search"}, [])
+    (docs / "new.md").write_text("Penguins huddle.")
+    run(capsys, "build", "notes", "--type", "keyword")
+    assert (as_json(capsys, "info", "notes")["searchers"], embedded(server)) == ({"keyword_search": {}}, [])
+
+
+def test_an_agent_file_says_which_documents_are_searched_unless_the_options_do(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (docs / "more.md").write_text("Invoices and water.")
+    run(capsys, "build", "notes", "docs")
+    Path("agent.json").write_text(json.dumps({"agent": "assistant", "rag_cfg": {"where": {"name": "more.md"}}}))
+
+    def found(*options: str) -> list[str]:
+        hits = as_json(capsys, "search", "notes", "water", "invoices", "--agent", "agent.json", *options)
+        return sorted(Path(hit["location"]).name for hit in hits)
+
+    assert found() == ["more.md"]
+    assert found("--where", "name=t*") == ["tides.md"]
+    assert len(as_json(capsys, "search", "notes", "water", "invoices", "--limit", "2")) == 2
 
 
 def test_a_service_that_is_away_leaves_the_index_whole_and_the_next_build_goes_on(
@@ -410,6 +491,7 @@ def test_progress_of_vectors_is_shown(
     assert main(["index", "build", "notes", "docs", *VECTORS]) == 0
     shown = capsys.readouterr().err
     assert "2 of 2 chunks  vector_search" in shown
+    assert shown.index("vector_search: indexing") < shown.index("2 of 2 chunks  vector_search")
     assert shown.endswith("\r\x1b[K")
 
 
@@ -436,15 +518,29 @@ def test_an_index_from_elsewhere_needs_consent_for_what_its_searchers_can_cause(
             assert len(server.requests) > asked
 
 
+@pytest.mark.parametrize("cloned", ["./cloned", "sub/cloned", "../{}/cloned", "{}"])
 def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
-    docs: Path, capsys: pytest.CaptureFixture[str]
+    docs: Path, capsys: pytest.CaptureFixture[str], cloned: str
 ) -> None:
+    cloned = str(docs.with_name("cloned")) if cloned == "{}" else cloned.format(docs.parent.name)
     run(capsys, "build", "./mine", "docs")
-    shutil.copytree("mine", "cloned")
-    run(capsys, "search", "./cloned", "tides")  # its documents are texts
-    assert "uses a file outside its folder" in run(capsys, "build", "./cloned", code=1)
-    run(capsys, "build", "./cloned", "--trust")
-    run(capsys, "build", "./cloned")
+    shutil.copytree("mine", cloned)
+    run(capsys, "search", cloned, "tides")  # its documents are texts
+    assert "uses a file outside its folder" in run(capsys, "build", cloned, code=1)
+    run(capsys, "build", cloned, "--trust")
+    run(capsys, "build", cloned)
+
+
+def test_an_index_whose_build_was_interrupted_is_the_users_own(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: Any, **__: Any) -> list[str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "_prepare", interrupted)
+        assert "stopped. The documents" in run(capsys, "build", "./mine", "docs", code=130)
+    run(capsys, "build", "./mine")
 
 
 # --- filters ---
@@ -578,6 +674,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> l
 
     async def watch(index: KnowledgeIndex, build: Callable[[], Any], **options: Any) -> None:
         assert options["interval_s"] == 5.0
+        assert options["why_not"]("/srv/film.zzz") == "no installed package can read .zzz files"
         for step in steps:
             step()
             built.append(await build())
@@ -605,6 +702,30 @@ def test_a_watched_index_tells_what_changed_and_nothing_else(
         "0 read, 2 unchanged, 1 removed, 0 failed, 1 skipped",
         "0 read, 2 unchanged, 0 removed, 1 failed, 1 skipped",
     ]
+
+
+def test_a_watched_index_says_that_a_service_is_away_and_is_built_again(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change() -> None:
+        (docs / "new.md").write_text("Penguins huddle.")
+        server.respond(lambda _: error(401, "no"))
+
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    server.requests.clear()
+    built = watching(monkeypatch, change, lambda: None, lambda: server.respond(embeddings_of))
+    said = run(capsys, "watch", "notes", "--interval", "5")
+    assert built == [False, False, True]
+    assert said.count("jackfield: vector_search: ") == 2
+    assert [line.partition(",")[0] for line in said.splitlines() if line.startswith("notes: ")] == [
+        "notes: 1 read",
+        "notes: 0 read",
+    ]
+    assert embedded(server)[-1] == "Penguins huddle."
+    server.respond(lambda _: error(401, "no"))
+    (docs / "newer.md").write_text("Otters swim.")
+    assert "vector_search: " in run(capsys, "build", "notes", code=1)
+    assert run(capsys, "watch", "notes", "docs", "--interval", "5", code=1).count("vector_search: ") == 1
 
 
 def test_an_index_from_elsewhere_that_was_watched_is_the_users_own(
