@@ -389,6 +389,29 @@ def test_a_plugin_is_installed_and_removed_without_being_loaded(
         assert f"which may be why the installer failed: use uv instead of pip, or delete {broken}" in ran.stderr
 
 
+def test_options_of_the_command_line_reach_the_installer_and_a_dry_run_changes_nothing(
+    place: Any, wheelhouse: Any, tmp_path: Path
+) -> None:
+    for name, requires in (("acme", []), ("user-a", ["acme"]), ("user-b", ["acme"])):
+        wheelhouse.add(name, offers=[f"tool.{name}"], requires=requires)
+    links = ["--find-links=/srv/one", "--find-links=https://example.invalid/two"]
+    (line,) = place.done("install", "--dry-run", "--any", "-U", "--no-index", *links, "acme").splitlines()
+    assert line.startswith("would run: ")
+    assert line.endswith(f" {' '.join(links)} --no-index --upgrade -- acme")
+    place.done("install", "--any", *place.offline, "user-a")
+    assert place.done("install", "--any", *place.offline, "user-b") == "tool.user-b  (user-b 1.0)\n"
+    place.done("install", "--dry-run", "--any", "acme")  # it came with the others, so the user is still asked about it
+    (seen,) = tmp_path.rglob("seen.json")
+    assert sorted(json.loads(seen.read_text()).popitem()[1]) == ["user-a", "user-b"]
+    for names, consequence in (
+        (["acme"], "user-a, user-b require acme"),
+        (["acme", "user-a"], "user-b requires acme"),
+    ):
+        ran = place.run("uninstall", "--dry-run", *names)
+        assert (ran.returncode, ran.stderr) == (0, f"jackfield: {consequence}, which is being removed\n")
+        assert place.metadata("acme")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_a_wheel_that_carries_the_metadata_of_another_gets_nothing_by_its_name(
