@@ -518,6 +518,22 @@ def test_an_index_from_elsewhere_needs_consent_for_what_its_searchers_can_cause(
             assert len(server.requests) > asked
 
 
+@pytest.mark.parametrize("words", [("build", "notes"), ("add", "notes", "docs"), ("search", "notes", "tides")])
+def test_an_agent_file_needs_consent_for_the_server_it_names(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    vectors = {"embedding_model": "openai:m", "embedder_settings": {"base_url": server.url}}
+    Path("agent.json").write_text(
+        json.dumps({"agent": "assistant", "rag_cfg": {"retrieval_type": "vector", **vectors}})
+    )
+    refused = run(capsys, *words, "--agent", "agent.json", code=1)
+    assert f"sends data to the server {server.url}" in refused
+    assert "To allow this: jackfield trust agent.json, or pass --trust" in refused
+    assert server.requests == []
+    run(capsys, *words, "--agent", "agent.json", "--trust")
+
+
 @pytest.mark.parametrize("cloned", ["./cloned", "sub/cloned", "../{}/cloned", "{}"])
 def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
     docs: Path, capsys: pytest.CaptureFixture[str], cloned: str

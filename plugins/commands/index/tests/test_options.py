@@ -168,9 +168,11 @@ def test_searchers_of_the_options_replace_those_of_the_agent_file(
     file = tmp_path / "agent.yaml"
     file.write_text(
         "agent: assistant\nrag_cfg:\n  retrieval_type: hybrid\n  embedding_model: openai:m\n  chunk_overlap: 7\n"
+        "  embedder_settings: {dimensions: 3}\n  index_path: vectors.sqlite\n"
     )
     config = read_config(parse("search", "n", "a", "--agent", str(file), "--trust", "--searcher", "keyword_search"))
     assert chosen_searchers(config) == {"keyword_search": {}}
+    assert config.model_fields_set == {"rag_searchers", "chunk_overlap"}
     assert chosen_number(config, "chunk_overlap", None) == 7
     assert chosen_number(config, "chunk_overlap", 0) == 0
     assert chosen_number(config, "parser_page_size", None) is None
