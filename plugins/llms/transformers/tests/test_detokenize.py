@@ -81,3 +81,11 @@ def test_each_token_is_decoded_a_bounded_number_of_times() -> None:
     text = "录音室 🙂 cable " * 100
     assert "".join(pieces(counting, text.encode())) == text
     assert max(sizes) < 24
+
+
+def test_after_eight_tokens_without_a_character_all_but_three_open_bytes_are_said() -> None:
+    decoder = TokenDecoder(as_bytes)
+    assert [decoder.feed(0xFF) for _ in range(9)] == [*[""] * 8, REPLACEMENT * 6]
+    # A decoder may replace all open bytes by one sign.
+    decoder = TokenDecoder(lambda tokens: "a" * len(tokens) + REPLACEMENT)
+    assert [decoder.feed(0) for _ in range(9)] == [*[""] * 8, "a" * 9]
