@@ -9,6 +9,7 @@ import pytest
 
 from jackfield.cli.main import main
 from jackfield.errors import ConfigError
+from jackfield_documents import RAGConfig
 from jackfield_index.options import (
     chosen_number,
     chosen_searchers,
@@ -177,3 +178,17 @@ def test_searchers_of_the_options_replace_those_of_the_agent_file(
     assert chosen_number(config, "chunk_overlap", 0) == 0
     assert chosen_number(config, "parser_page_size", None) is None
     assert chosen_number(config, "parser_page_size", 9) == 9
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_chosen"),
+    [
+        ({}, False),
+        ({"chunk_overlap": 7}, False),
+        ({"rag_searchers": ["keyword_search"]}, True),
+        ({"retrieval_type": "keyword"}, True),
+        ({"rerank": "reranker"}, True),
+    ],
+)
+def test_settings_that_name_a_searcher_choose_for_the_index(settings: dict[str, Any], is_chosen: bool) -> None:
+    assert (chosen_searchers(RAGConfig.parse(settings)) is not None) is is_chosen
