@@ -48,7 +48,7 @@ def wait_after_20(line, progress):
         is_stopped.wait(60)
 
 sync._Call.stop, ProgressLine.__call__ = stop_and_say, wait_after_20
-sys.exit(main(["index", "build", "notes", "docs"]))
+sys.exit(main(["index", "build", sys.argv[1], "docs"]))
 """
 
 ONE_VECTOR_AT_ONCE = """
@@ -256,21 +256,22 @@ def started(folder: Path, program: str, *words: str) -> tuple[subprocess.Popen[s
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_ctrl_c_ends_with_130_and_the_next_build_goes_on(
-    docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["notes", "./notes"])
+def test_ctrl_c_ends_with_130_and_the_next_build_goes_on_without_asking(
+    name: str, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(60):
         (docs / f"{number}.md").write_text(f"# Number {number}\n\nSome text about water.")
-    process, pid = started(tmp_path, WAITS_AFTER_20)
+    process, pid = started(tmp_path, WAITS_AFTER_20, name)
     os.kill(pid, signal.SIGINT)
     _, said = process.communicate()
-    index = KnowledgeIndex("notes")
+    index = KnowledgeIndex(name)
     stored = len(Draft(index._store._used).documents())
     index.close()
     assert process.returncode == 130
     assert "stopped. The documents and vectors so far are kept" in said
     assert 20 <= stored < 62
-    assert f"{62 - stored} read" in run(capsys, "build", "notes")
+    assert f"{62 - stored} read" in run(capsys, "build", name)
 
 
 def test_several_searchers_say_where_each_had_a_hit(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
