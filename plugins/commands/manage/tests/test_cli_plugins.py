@@ -260,8 +260,8 @@ def test_info_shows_descriptor_settings_and_state_and_survives_a_crash(
 
 
 def test_search_finds_what_is_known_installed_or_not(command_line: Any) -> None:
-    done = command_line("plugins", "search", "documents", "agent")
-    assert "jackfield-assistant" in done.stdout
+    for words in (("documents", "agent"), ("AGENT", "Documents")):
+        assert "jackfield-assistant" in command_line("plugins", "search", *words).stdout
     assert command_line("plugins", "search", "no-such-thing").returncode == 1
     assert len(json.loads(command_line("plugins", "search", "--json").stdout)) > 10
 
