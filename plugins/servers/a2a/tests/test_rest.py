@@ -37,6 +37,7 @@ from jackfield.servers import Refusal
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_a2a.rest import rest_error_of
 from jackfield_serve import Tokens, serving_app
+from jackfield_serving import ServingLimits
 from jackfield_testkit.faces import ServedFace
 
 ADA, BOB = "tests-Zq83bXw4Rk2LpV7Tn-ada", "tests-Zq83bXw4Rk2LpV7Tn-bob"
@@ -60,10 +61,9 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
 HTTP = httpx.Client(timeout=60)
 
 
-def make_app(tokens: Tokens | None = None) -> Any:
-    return serving_app(
-        {"helper": FnCallAgent([pay], llm=ScriptedModel(script), name="helper")}, faces=["a2a"], tokens=tokens
-    )
+def make_app(tokens: Tokens | None = None, limits: ServingLimits | None = None) -> Any:
+    helper = FnCallAgent([pay], llm=ScriptedModel(script), name="helper")
+    return serving_app({"helper": helper}, faces=["a2a"], tokens=tokens, limits=limits)
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +213,11 @@ def test_a_refusal_keeps_its_status_and_has_the_name_of_the_protocol(
     assert (error["code"], error["status"], error["message"]) == (shown, name, "No.")
 
 
-def test_a_busy_server_says_when_to_try_again() -> None:
-    body = rest_error_of(Refusal(status=429, code="busy", message="Wait.", retry_after_s=3.0))
-    assert (body["error"]["code"], body["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+@pytest.mark.parametrize(("wait", "header"), [(0.2, "1"), (2.6, "3"), (30.0, "30")])
+def test_a_busy_server_says_in_whole_seconds_when_to_try_again_and_never_at_once(wait: float, header: str) -> None:
+    limits = ServingLimits(runs_per_owner=0, retry_after_s=wait)
+    with ServedFace(make_app(limits=limits)) as served:
+        body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Hi"}]}}
+        reply = HTTP.post(f"{served.url}/a2a/helper/message:send", json=body, headers=VERSION)
+    assert (reply.status_code, reply.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+    assert reply.headers["retry-after"] == header
