@@ -52,6 +52,7 @@ def test_an_account_of_each_country_is_found_and_a_wrong_one_is_not(mark: Mark, 
     assert not is_iban(number + "1")
     wrong = number[:-1] + ("4" if number[-1] != "4" else "5")
     assert not is_iban(wrong)
+    assert [pair for pair in range(2, 99) if is_iban(f"{country}{pair:02}{number[4:]}")] == [int(number[2:4])]
     assert mark(f"to {number}, please", kinds=["iban"]) == f"to ‹iban:{number}›, please"
     assert mark(wrong, kinds=["iban"]) == wrong
 
