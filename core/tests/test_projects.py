@@ -270,6 +270,9 @@ def test_nothing_counts_of_a_file_that_belongs_to_another_user(place: Place, tmp
     place.agree()
     settings = place.load()
     assert (settings.safe, settings.enabled) == (True, ("processor.judge",))
+    place.write("safe = true\nblock = []")
+    settings = place.load()
+    assert (settings.safe, settings.enabled) == (False, ()), "the owner can change the file after the agreement"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the administrator's files are root's")
