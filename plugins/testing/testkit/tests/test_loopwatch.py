@@ -83,11 +83,12 @@ def test_a_frame_without_a_line_number_does_not_end_the_watch(monkeypatch: pytes
         check_loop(waits_for_an_event)
 
 
-def test_a_blocking_connection_is_found_however_quick_it_is() -> None:
+@pytest.mark.parametrize("timeout_s", [None, 60])
+def test_a_blocking_connection_is_found_however_quick_it_is(timeout_s: float | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         async def connect() -> None:
-            socket.create_connection(server.getsockname()).close()
+            socket.create_connection(server.getsockname(), timeout_s).close()
 
         (pause,) = pauses_of(connect)
     assert "blocking socket connects" in pause.what
