@@ -204,16 +204,25 @@ def test_only_a_text_has_an_encoding(media_type: str, codec: str) -> None:
     assert _codec_of(page) == codec
 
 
-def test_where_nothing_fetches_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("missing", "error", "text"),
+    [
+        ("jackfield_fetch", DocParserError, "pip install jackfield-fetch"),
+        ("needed_by_fetch", ModuleNotFoundError, "needed_by_fetch"),
+    ],
+)
+def test_the_error_names_the_module_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, missing: str, error: type[Exception], text: str
+) -> None:
     plain = builtins.__import__
 
     def without(name: str, *more: Any) -> Any:
         if name == "jackfield_fetch":
-            raise ModuleNotFoundError("no module", name=name)
+            raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
         return plain(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(DocParserError, match="pip install jackfield-fetch"):
+    with pytest.raises(error, match=text):
         read(DocumentReader(), "https://example.com/")
 
 
