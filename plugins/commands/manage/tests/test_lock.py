@@ -240,6 +240,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
         (HEAD.replace('"0.1.0"', "1"), "'core' must be a version, got 1"),
         (HEAD.replace('""', '"three"'), "'requires-python' must be a range of Python versions"),
         (HEAD + "plugin = 3\n", r"'plugin' must be a list of tables, each starting with \[\[plugin\]\]"),
+        (HEAD + "plugin = [3]\n", r"'plugin' must be a list of tables, each starting with \[\[plugin\]\]"),
         (
             HEAD + '[[plugin]]\nname = "a"\nversion = "latest"\n',
             r"plugin 1 \('a'\): 'version' must be a version, got 'latest'",
