@@ -56,6 +56,14 @@ def test_each_kind_has_a_block_and_blank_lines_between() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["execute_result", "display_data"])
+def test_values_shown_one_after_another_have_a_block_each(kind: str) -> None:
+    output = Output()
+    for text in ("<Table>", "<Chart>"):
+        output.add(kind, {"data": {"text/plain": text}})
+    assert output.content() == f"{kind}:\n\n```\n<Table>\n```\n\n{kind}:\n\n```\n<Chart>\n```"
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
