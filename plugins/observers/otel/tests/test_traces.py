@@ -455,13 +455,14 @@ def test_a_run_that_is_stopped_inside_of_a_call_ends_all_spans(ending: str, sdk:
     assert call.attributes["error.type"] == ("Stopped" if ending == "cancelled" else "abandoned")
 
 
+@pytest.mark.parametrize("chunk_times", [False, True])
 def test_the_first_piece_is_that_of_the_answer_that_counts(
-    sdk: SDK, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    sdk: SDK, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, *, chunk_times: bool
 ) -> None:
     times = iter(range(1000))
     clock = SimpleNamespace(perf_counter=lambda: float(next(times)), time_ns=time.time_ns)
     monkeypatch.setattr("jackfield_otel.run_trace.time", clock)
-    observer = sdk.observer()
+    observer = OtelObserver(tracer_provider=sdk.tracers, meter_provider=sdk.meters, chunk_times=chunk_times)
     events = (
         RunStarted(()),
         TurnStarted(1),
