@@ -252,6 +252,13 @@ def test_a_hit_that_has_the_lowest_cosine_is_kept(make: Make) -> None:
     assert just_above == []
 
 
+@pytest.mark.parametrize(("least", "indexes"), [(12, 1), (13, 0)])
+def test_vectors_get_an_index_from_the_number_that_is_set(make: Make, rows: Rows, least: int, indexes: int) -> None:
+    corpus = corpus_of([f"text {number}" for number in range(12)])
+    search(make(search="vectors", approximate_from=least), "text 7", corpus, limit=1)
+    assert rows("SELECT count(*) FROM pg_indexes WHERE indexname LIKE '%_near'") == [[indexes]]
+
+
 def test_many_vectors_get_an_index_and_are_found_with_it(make: Make, rows: Rows) -> None:
     corpus = corpus_of([f"text {number}" for number in range(40)])
     exact = search(make(search="vectors", approximate_from=None), "text 7", corpus, limit=5)
