@@ -149,6 +149,17 @@ def test_a_misfit_is_a_sentence_about_its_place(schema: dict[str, Any], value: A
     assert SchemaChecker(schema).misfits(value) == misfits
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "places"),
+    [
+        ({"items": NUMBER}, [1, 1, "x", *[1] * 7, "x", "x"], ["2", "10", "11"]),
+        ({"properties": {"a": NUMBER, "b": NUMBER}}, {"b": "x", "a": "x"}, ["b", "a"]),
+    ],
+)
+def test_violations_are_in_the_order_of_the_value(schema: Any, value: Any, places: list[str]) -> None:
+    assert [sentence.partition(":")[0] for sentence in SchemaChecker(schema).misfits(value)] == places
+
+
 def test_at_most_five_misfits_are_told_in_the_order_of_the_value() -> None:
     many = SchemaChecker({"items": NUMBER}).misfits(["x"] * 9)
     assert [text.partition(":")[0] for text in many] == ["0", "1", "2", "3", "4"]

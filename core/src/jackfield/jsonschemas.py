@@ -81,7 +81,7 @@ class SchemaChecker:
             raise
         except ValueError as error:  # raised by the library that parses URLs
             raise UncheckableError(f"the schema contains an invalid reference: {error}") from error
-        errors.sort(key=lambda error: list(map(str, error.path)))
+        errors.sort(key=lambda error: _place_in(value, error.path))
         return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
 
     def _find_errors(self, value: object) -> list[ValidationError]:
@@ -96,6 +96,15 @@ class SchemaChecker:
             raise UnresolvableReferenceError(
                 f"the schema refers to {_reference_of(error)!r}, which it does not define"
             ) from error
+
+
+def _place_in(value: Any, path: Iterable[str | int]) -> list[int]:
+    """Return the position of each step of a path, as a sort key for the order of the value."""
+    place = []
+    for step in path:
+        place.append(list(value).index(step) if isinstance(value, Mapping) else int(step))
+        value = value[step]
+    return place
 
 
 def _reference_of(error: Unresolvable) -> str:
