@@ -7,8 +7,10 @@ import re
 import warnings
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jackfield.patterns import MAX_PATTERN_CHARS, MAX_REPEATS, PatternError, compile_pattern
+from jackfield.patterns import MAX_PATTERN_CHARS, MAX_REPEATS, PatternError, compile_pattern, count_steps
 
 
 @pytest.mark.parametrize(
@@ -231,3 +233,44 @@ def test_a_refused_pattern_is_told_why(pattern: str, text: str) -> None:
 def test_a_hyphen_in_a_class_is_a_range_between_two_characters_only(pattern: str, matching: str, others: str) -> None:
     compiled = compile_pattern(pattern)
     assert [sign for sign in matching + others if compiled.occurs_in(sign)] == list(matching)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps"),
+    [
+        ("", 0),
+        ("abc", 3),
+        (r"\d[a-z]", 2),
+        (r"[]{9}]\{9\}", 4),
+        (r"[^]{9}]", 1),
+        ("a{4000000}", 4_000_000),
+        ("a{4000000}?", 4_000_000),
+        ("a{2,5}b", 6),
+        ("a{5,2}b", 6),
+        ("a{3,}", 3),
+        ("a{ 3 , 4 }", 4),
+        ("a{0}", 1),
+        ("(ab){3}", 6),
+        ("((ab){3}c){2}", 14),
+        ("a{10}{10}", 100),
+        ("a(b){3}", 4),
+        ("(a+b*){3}c?", 7),
+        ("(?P<name>a)(?<name>b)(?=c)(?!d)(?<=e)(?<!f)(?>g)", 7),
+        ("(a))b{3}", 4),
+        ("((a){3}", 3),
+        ("(?:ab){4294967294,}", 8_589_934_588),
+        ("a{" + "9" * 5000 + "}", 10**20 - 1),
+        ("a{" + "0" * 5000 + "7}", 7),
+    ],
+)
+def test_the_steps_of_a_pattern_are_counted_with_its_repeats_written_out(pattern: str, steps: int) -> None:
+    assert count_steps(pattern) == steps
+
+
+@given(st.from_regex(r"\A[ab()?*\[\]\\{},0-9]{0,30}\Z"), st.integers(1, 1000))
+def test_a_repeated_group_has_as_many_times_the_steps(pattern: str, times: int) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError):
+        return
+    assert count_steps(f"(?:{pattern}){{{times}}}") == times * count_steps(pattern)

@@ -15,6 +15,8 @@ from typing import Annotated, Any
 MAX_PATTERN_CHARS = 10_000
 MAX_REPEATS = 1000
 """The maximum number of repeats in a pattern, where nested repeats multiply."""
+MAX_STEPS = 50 * MAX_REPEATS
+"""The maximum number of steps of a pattern with its repeats written out; see `count_steps`."""
 
 _TOKEN = re.compile(
     r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a surrogate pair
@@ -25,6 +27,16 @@ _TOKEN = re.compile(
       | (?P<repeat>[*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})
       | (?P<any>.)""",
     re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_STEP = re.compile(
+    r"""\\.                                        # an escape
+      | \[\^?\]?(?:\\.|[^\]\\])*\]                 # a class; a bracket that comes first in it does not close it
+      | (?P<open>\((?:\?(?:[:=!>|]|<[=!]|P?<\w+>))?)
+      | (?P<close>\))
+      | (?P<uncounted>[*+?])
+      | \{(?P<bounds>\s*[0-9]*\s*(?:,\s*[0-9]*\s*)?)\}
+      | .""",
+    re.VERBOSE | re.DOTALL,
 )
 _FLAGS = re.compile(r"\(\?[ims]*(?:-[ims]+)?[:)]")
 _NAMED = re.compile(r"\(\?P?<[A-Za-z_]\w*>", re.ASCII)
@@ -110,6 +122,36 @@ def compile_pattern(text: str) -> Pattern:
     return Pattern(text, size, validator, conditions)
 
 
+def count_steps(text: str) -> int:
+    """Return the number of steps of a backtracking engine's pattern with its counted repeats written out.
+
+    The `regex` package compiles `a{4000000}` to four million steps, which take a gigabyte. Check this number against
+    `MAX_STEPS` before you compile an untrusted pattern for such an engine.
+    """
+    sizes = [0]  # of the open groups
+    last = 0  # the size of the part that a repeat would apply to
+    for token in _STEP.finditer(text):
+        if token["open"]:
+            sizes.append(0)
+            last = 0
+        elif token["close"]:
+            last = sizes.pop() if len(sizes) > 1 else 0
+            sizes[-1] += last
+        elif token["bounds"]:
+            times = max(_bounded_int(bound) for bound in token["bounds"].split(","))
+            sizes[-1] += last * max(times - 1, 0)
+            last *= max(times, 1)
+        elif not token["uncounted"]:
+            last = 1
+            sizes[-1] += 1
+    return sum(sizes)
+
+
+def _bounded_int(digits: str) -> int:
+    """Return the value of digits, or of their first twenty: Python refuses to convert thousands."""
+    return int(digits.strip().lstrip("0")[:20] or "0")
+
+
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
@@ -175,7 +217,7 @@ class _Translation:
                 raise self._refusal("trailing backslash")
             at = token.end()
             self._take(token)
-            if self.size > 50 * MAX_REPEATS:
+            if self.size > MAX_STEPS:
                 raise self._refusal("too large")
         return "".join(self._out)
 

@@ -34,7 +34,13 @@ def test_an_expression_without_one_is_taken(regex: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("regex", "fault"), [("(", "a valid Python regular expression"), ("a*", "empty string"), ("", "empty string")]
+    ("regex", "fault"),
+    [
+        ("(", "a valid Python regular expression"),
+        ("a*", "empty string"),
+        ("", "empty string"),
+        ("(?:(?:ab){300}c){300}", "repeats too much"),
+    ],
 )
 def test_what_is_no_expression_or_matches_nothing_is_refused(regex: str, fault: str) -> None:
     assert fault in fault_of_regex(regex)

@@ -19,6 +19,7 @@ from jackfield.errors import ConfigError, JackfieldError
 from jackfield.jsontext import loads_lenient
 from jackfield.messages import FunctionCall, Usage
 from jackfield.models import get_chat_model
+from jackfield.patterns import MAX_STEPS, count_steps
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield.suggestions import suggest
@@ -106,6 +107,8 @@ class Contains(Scorer):
 
 
 def _check_regex(text: str) -> str:
+    if count_steps(text) > MAX_STEPS:
+        raise ValueError("the regular expression repeats too much: lower the numbers in {…}")
     try:
         regex.compile(text, regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:

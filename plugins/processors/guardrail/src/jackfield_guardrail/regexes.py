@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import regex as regexes
 
+from jackfield.patterns import MAX_STEPS, count_steps
+
 _MANY = 10  # counted repeats above this multiply beyond the bounds of a window
 _TOKEN = re.compile(
     r"""\\.                                    # an escape
@@ -23,10 +25,12 @@ _TOKEN = re.compile(
 def fault_of_regex(regex: str) -> str:
     """Return the reason to reject a regular expression, or '' if it is acceptable.
 
-    Expressions are rejected if Python cannot compile them, if they match the empty string, or if they nest repeats,
-    because hostile text doubles the time of nested repeats with each character. Other slow expressions are stopped
-    during the search.
+    Expressions are rejected if Python cannot compile them or would need a lot of memory to do so, if they match the
+    empty string, or if they nest repeats, because hostile text doubles the time of nested repeats with each character.
+    Other slow expressions are stopped during the search.
     """
+    if count_steps(regex) > MAX_STEPS:
+        return "the pattern repeats too much: lower the numbers in {…}"
     try:
         compiled = re.compile(regex)
         regexes.compile(regex, regexes.VERSION0)

@@ -9,6 +9,7 @@ import regex as regexes
 from pydantic import Field, field_validator
 
 from jackfield.config import Config
+from jackfield.patterns import MAX_STEPS, count_steps
 
 Mode = Literal["placeholder", "remove"]
 Kind = Literal["private_key", "api_key", "jwt", "email", "iban", "cn_id", "card", "us_ssn", "ip", "phone"]
@@ -34,6 +35,8 @@ class PatternConfig(Config):
     @field_validator("regex")
     @classmethod
     def _check_regex(cls, regex: str) -> str:
+        if count_steps(regex) > MAX_STEPS:
+            raise ValueError("the pattern repeats too much: lower the numbers in {…}")
         try:
             compiled = re.compile(regex)
             regexes.compile(regex, regexes.VERSION0)
