@@ -178,6 +178,20 @@ def test_an_index_that_is_gone_ends_the_watch() -> None:
         follow(rest, lambda: shutil.rmtree(KnowledgeIndex("notes").folder), rest)
 
 
+def test_an_index_that_is_gone_by_the_time_of_a_build_ends_the_watch_without_a_pause() -> None:
+    index = KnowledgeIndex("notes")
+
+    async def build() -> bool:
+        shutil.rmtree(index.folder)
+        return await index.build(reader=READER) is not None
+
+    async def sleep(seconds: float) -> None:
+        raise EndedError
+
+    with pytest.raises(ConfigError, match="no index named"):
+        asyncio.run(watch(index, build, sleep=sleep))
+
+
 def test_a_look_reads_no_file(docs: Path) -> None:
     index = KnowledgeIndex("notes")
     before = index.fingerprint()

@@ -79,7 +79,7 @@ async def watch(
         fingerprint = await in_worker(index.fingerprint, why_not)
         pause = max(interval_s, _SHARE * (clock() - started))
         if debounce.is_due(fingerprint, clock()):
-            if await _succeeds(build):
+            if await _succeeds(index, build):
                 debounce.note_built(fingerprint)
                 failures = 0
             else:
@@ -88,8 +88,10 @@ async def watch(
         await sleep(pause)
 
 
-async def _succeeds(build: Callable[[], Awaitable[bool]]) -> bool:
+async def _succeeds(index: KnowledgeIndex, build: Callable[[], Awaitable[bool]]) -> bool:
     try:
         return await build()
     except ConfigError:
-        return False  # another process is building the index; or it is gone, which the next check reports
+        if not index.exists:
+            raise
+        return False  # such as an index that another process is building
