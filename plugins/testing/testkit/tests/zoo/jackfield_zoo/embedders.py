@@ -331,6 +331,14 @@ class SendsAllAtOnce(Honest):
         return self.joined(await self.all_of([list(texts)] if texts else [], purpose))
 
 
+class LosesTheLast(Honest):
+    """Gives one vector too few if it needed several requests."""
+
+    def joined(self, parts: Sequence[Embedded]) -> Embedded:
+        whole = super().joined(parts)
+        return Embedded(whole.vectors[:-1], whole.usage) if len(parts) > 1 else whole
+
+
 class TakesThemAsTheyCome(Honest):
     def read(self, body: bytes, count: int) -> Embedded:
         whole = super().read(body, count)
