@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections import OrderedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jackfield.secrets import Secret, Secrets, hide_in_address
 from jackfield.secrets._hiding import HIDDEN_PARTS, HideInLogs, hide_in_addresses, lower_each
@@ -35,9 +39,30 @@ def test_a_text_that_is_json_stays_json_in_its_layout() -> None:
     assert Secrets().hide("\\u0041 and \\/") == "\\u0041 and \\/"
 
 
+@pytest.mark.parametrize("escapes", [["plain", "slash"], ["plain", "slash", "code"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "key", [KEY, "ab/Zq83bXw4Rk2LpV", "Zq83bXw4/Rk2Lp+V", "/q/8/bX/w4/R/k2/", 'Zq8\n3b/Xw4"Rk2'], ids=ascii
+)
+@given(data=st.data())
+def test_a_secret_is_hidden_however_json_escapes_its_characters(
+    key: str, escapes: list[str], data: st.DataObject
+) -> None:
+    def write(char: str) -> str:
+        how = data.draw(st.sampled_from(escapes))
+        if how == "slash" and char == "/":
+            return "\\/"
+        return f"\\u{ord(char):04x}" if how == "code" else json.dumps(char)[1:-1]
+
+    secrets = known(key)
+    text = f'{{"a": "<{"".join(map(write, key))}>"}}'
+    assert json.loads(text) == {"a": f"<{key}>"}
+    assert re.fullmatch(r"<\[secret:KEY_0(:json)?\]>", json.loads(secrets.hide(text))["a"])
+    assert secrets.may_be_in(json.dumps({"arguments": text}))
+
+
 @pytest.mark.parametrize(
     ("text", "may_be"),
-    [(f'"{KEY}"', True), ('"plain"', False), ('"\\\\u0041"', True), ('"\\\\/"', True), ('"\\u0041"', False)],
+    [(f'"{KEY}"', True), ('"plain"', False), ('"\\\\u0041"', True), ('"\\\\/"', False), ('"\\u0041"', False)],
 )
 def test_a_json_text_may_have_a_secret_if_it_has_a_part_of_one_or_escapes(text: str, may_be: bool) -> None:
     assert known(KEY).may_be_in(text) is may_be

@@ -140,7 +140,7 @@ class Secrets:
             if probe in json_text:
                 return True
         # Arguments are JSON inside JSON, where any character may be escaped.
-        return bool(self._probes) and ("\\\\u" in json_text or "\\\\/" in json_text)
+        return bool(self._probes) and "\\\\u" in json_text
 
     def hide(self, text: str) -> str:
         """Replace secrets in text with placeholders.
@@ -151,7 +151,8 @@ class Secrets:
             if probe in text:
                 break
         else:
-            if not self._probes or ("\\u" not in text and "\\/" not in text):
+            # Probes are ASCII letters and digits, which no JSON escape but \u can spell.
+            if not self._probes or "\\u" not in text:
                 return text
         if text.lstrip()[:1] in ("{", "["):
             return self._hide_in_json(text)
