@@ -1,4 +1,4 @@
-"""The memory store of tests refuses the mistakes that every store refuses."""
+"""The memory store of tests refuses the mistakes that every store refuses, and dies at the write that is named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
 from jackfield.stores import StoredRun
-from jackfield_testkit.records import MemoryStore
+from jackfield_testkit.records import KilledError, MemoryStore, interrupted
 
 
 def test_an_id_is_given_once() -> None:
@@ -30,3 +30,21 @@ def test_only_a_run_that_exists_and_is_free_is_deleted() -> None:
     asyncio.run(store.append("r", hold, [], state="finished"))
     asyncio.run(store.delete("r"))
     assert asyncio.run(store.runs()) == []
+
+
+def test_a_run_is_interrupted_after_and_before_each_of_its_writes() -> None:
+    def write_twice(store: MemoryStore) -> None:
+        hold = asyncio.run(store.create(StoredRun(run_id="r"), ["first"]))
+        asyncio.run(store.append("r", hold, ["second"]))
+
+    found = [[entry for kept in store.kept.values() for entry in kept.entries] for store in interrupted(write_twice)]
+    assert found == [["first"], ["first", "second"], [], ["first"]]
+
+
+def test_a_process_that_died_writes_nothing_more() -> None:
+    store = MemoryStore()
+    store.writes_left = 1
+    for run_id in ("the last", "another", "a third"):
+        with pytest.raises(KilledError):
+            asyncio.run(store.create(StoredRun(run_id=run_id), ["first"]))
+    assert [*store.kept] == ["the last"]
