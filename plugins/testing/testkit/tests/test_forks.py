@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield_testkit.forks import Forks
+from jackfield_testkit.forks import Forks, output_of
 
 SHARED = "wave"  # a module of the standard library that nothing else imports here
 PROGRAMS = {
@@ -57,6 +57,19 @@ def test_a_fork_says_and_gives_what_a_new_interpreter_does(
     assert forked.stderr.splitlines()[-1:] == alone.stderr.decode().splitlines()[-1:]
 
 
+@pytest.mark.parametrize(
+    ("given", "tide"), [(None, "spring"), ({}, "none"), ({"TIDE": "neap"}, "neap")], ids=["this one", "empty", "other"]
+)
+@pytest.mark.parametrize("are_possible", [True, False], ids=["a fork", "an interpreter"])
+def test_a_program_has_the_environment_it_is_given_even_if_that_is_empty(
+    monkeypatch: pytest.MonkeyPatch, are_possible: bool, given: dict[str, str] | None, tide: str
+) -> None:
+    monkeypatch.setattr(Forks, "are_possible", Forks.are_possible and are_possible)
+    monkeypatch.setenv("TIDE", "spring")
+    before = f"possible = {are_possible}"  # forks of another one may exist
+    assert output_of("import os; print(os.environ.get('TIDE', 'none'))", env=given, before=before) == tide
+
+
 def test_a_command_for_shells_has_their_streams_and_its_words(
     forks: Forks, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -97,7 +110,7 @@ def test_a_program_whose_time_is_over_is_ended_and_the_next_one_runs(
 def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
     program = """
 import os
-from jackfield_testkit.forks import Forks
+from jackfield_testkit.forks import Forks, output_of
 
 forks = Forks("")
 print(forks.address)
