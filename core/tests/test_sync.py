@@ -1003,6 +1003,37 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
     assert with_few_workers(script) == [told] * 3 + [f"background work was not completed: {told}", told, "['again']"]
 
 
+def test_a_call_is_refused_even_if_an_idle_thread_is_left_that_may_not_run_it() -> None:
+    script = """
+        sync.IDLE_S = 600.0
+
+        async def cross():
+            crosses.set()
+            await returns.wait()
+
+        async def hang():
+            crossing = asyncio.create_task(sync.in_worker(lambda: sync.run(cross())))
+            await crosses.wait()
+            tasks = [asyncio.create_task(sync.in_worker(begin_and_wait)) for _ in range(4)]
+            while len(begun) < 4: await asyncio.sleep(0.001)  # a fifth thread, because one waits for the bridge
+            returns.set()
+            await crossing
+            for task in tasks: task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            print("all 4 worker threads are occupied" in await outcome(sync.in_worker(ran.append, "later")), ran)
+            goes_on.set()
+
+        def begin_and_wait():
+            begun.append(1)
+            goes_on.wait()
+
+        begun, ran, goes_on = [], [], threading.Event()
+        crosses, returns = asyncio.Event(), asyncio.Event()
+        sync.run(hang())
+    """
+    assert with_few_workers(script) == ["True []"]
+
+
 def test_given_up_calls_take_no_thread_from_others_up_to_a_bound() -> None:
     script = """
         sync.MAX_ABANDONED = 3
