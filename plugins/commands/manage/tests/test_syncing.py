@@ -223,6 +223,24 @@ def test_rules_are_restored_and_settings_stay(here: Lock) -> None:
     assert [line.partition(" is ")[0] for line in told] == ["set        block", "set        order"]
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"allow": ("jackfield-echo",)},
+        {"allow": ()},
+        {"block": ("b",)},
+        {"enabled": ("processor.acme/x",)},
+        {"order": ("processor.acme/x",)},
+        {"prefer": {"tool.x": "acme"}},
+    ],
+    ids=str,
+)
+def test_a_rule_that_the_lock_lacks_is_lifted(here: Lock, rules: dict[str, Any]) -> None:
+    write_choices(Choices(**rules))
+    assert sync(here, load_settings, run=lambda _: pytest.fail("it ran"), tell=list) == []
+    assert load_choices() == Choices()
+
+
 def test_a_lock_for_another_python_changes_nothing_even_if_rules_differ(here: Lock) -> None:
     lock = replace(here, requires_python="<3", policy=Policy(block=("c",)))
     with pytest.raises(ConfigError, match="the lock requires Python <3, but this is 3"):
