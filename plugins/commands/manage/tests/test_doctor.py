@@ -363,10 +363,10 @@ def test_a_pre_release_of_the_version_that_is_needed_comes_before_it(site: Any) 
     assert "it requires lib>=2.0, but 2.0rc1 is installed" in look(site)["acme"].why
 
 
-def test_a_file_that_was_edited_after_the_installation_is_named(site: Any) -> None:
+@pytest.mark.parametrize("change", [lambda file: file.write_text("# changed"), Path.unlink], ids=["edited", "removed"])
+def test_a_file_that_was_changed_after_the_installation_is_named(site: Any, change: Callable[[Path], object]) -> None:
     add(site, TOOL.format(""))
-    with (site.folder / "acme_heavy.py").open("a") as file:
-        file.write("# changed")
+    change(site.folder / "acme_heavy.py")
     found = look(site)["acme"]
     assert (found.status, found.why) == ("changed", "changed after it was installed: acme_heavy.py")
 
