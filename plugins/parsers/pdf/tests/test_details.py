@@ -318,9 +318,16 @@ def test_code_keeps_its_lines_and_one_line_of_it_is_text() -> None:
     assert read(*code)[0][0] == "code"
     assert read(*code)[0][1].splitlines()[1].endswith("y = 1")
     assert [kind for kind, _ in read(code[0])] == ["paragraph"]
-    assert [kind for kind, _ in read(*code, headings=replace(PLAIN, has_code=False))] != ["code"]
     assert [kind for kind, _ in read(code[0], replace(code[1], first=675.0, last=675.0))] == ["code"]
     assert len(read(code[0], replace(code[1], first=674.9, last=674.9))) == 2
+
+
+@pytest.mark.parametrize(
+    ("has_code", "block"), [(True, ("code", "one and\ntwo")), (False, ("paragraph", "one and two"))]
+)
+def test_monospaced_lines_are_text_where_they_do_not_mark_code(has_code: bool, block: tuple[str, str]) -> None:
+    lines = [replace(each, is_mono=True) for each in paragraph("one and", "two")]
+    assert read(*lines, headings=replace(PLAIN, has_code=has_code)) == [block]
 
 
 def row(first: float, *cells: tuple[str, float, float]) -> Line:
