@@ -452,6 +452,28 @@ def test_a_lock_that_is_another_programs_file_is_refused_and_left_as_it_is() -> 
     assert lock.read_text() == "a diary " * 500
 
 
+class FailingDrive(sqlite3.Connection):
+    """A connection to a file on a drive that fails when a transaction begins."""
+
+    def execute(self, sql: str, /, *values: Any) -> sqlite3.Cursor:
+        if sql == "BEGIN IMMEDIATE":
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(sql, *values)
+
+
+def test_a_lock_that_cannot_be_taken_is_not_said_to_be_another_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(a="one")
+    build("docs")
+
+    def connect(path: Path, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect, **options: Any) -> object:
+        fails = path.name == "building.sqlite"
+        return connect(path, factory=FailingDrive if fails else sqlite3.Connection, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(ConfigError, match=r"index 'notes' cannot be used \(disk I/O error\)"):
+        build("docs")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_what_is_in_it_is_for_its_user_alone() -> None:
     write(a="one")
