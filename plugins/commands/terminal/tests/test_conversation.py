@@ -196,6 +196,17 @@ def test_a_command_of_the_chat_answers_in_a_line(line: str, lines: list[str]) ->
     assert said(used(), line) == lines
 
 
+@pytest.mark.parametrize("name", ["talk.json", "talk.md"])
+def test_a_conversation_can_be_saved_in_the_home_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    assert said(used(), f"/save ~/{name}")[0].startswith(f"saved {home / name}")
+    assert [*home.iterdir()] == [home / name]
+
+
 @pytest.mark.parametrize(
     ("length", "told"), [(70, f"undone: {'x' * 70}"), (71, f"undone: {'x' * 70}…"), (0, "there is nothing to undo")]
 )
