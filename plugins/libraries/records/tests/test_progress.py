@@ -111,14 +111,14 @@ def test_a_run_may_have_acted_if_one_at_any_depth_below_may_have() -> None:
     assert top.may_have_acted, "the call was made"
 
 
-@given(st.permutations(range(4)))
-def test_results_are_kept_in_the_order_of_the_calls_whichever_comes_first(order: list[int]) -> None:
+@given(st.lists(st.integers(0, 3), unique=True))
+def test_results_are_kept_in_the_order_of_the_calls_even_if_earlier_ones_are_missing(order: list[int]) -> None:
     progress = under_way(*(f"c{index}" for index in range(4)))
     for index in order:
         progress.feed(result(index))
     texts = [message.get_text_content() for message in progress.now() if message.role == "function"]
-    assert texts == [f"result {index}" for index in range(4)]
-    assert progress.spent == Spent(turns=1, tool_calls=4)
+    assert texts == [f"result {index}" for index in sorted(order)]
+    assert progress.spent == Spent(turns=1, tool_calls=len(order))
 
 
 def test_a_call_that_an_answer_was_cut_off_in_is_not_counted_as_made() -> None:
