@@ -87,6 +87,30 @@ def test_the_group_is_removed_with_the_program_and_what_it_left() -> None:
     assert not [path for path in groups() if path.name.startswith(f"jackfield-{process.pid}-")]
 
 
+DEAF = """
+import signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+@needs_group
+def test_a_process_that_ignores_requests_to_stop_ends_with_its_group() -> None:
+    group = ControlGroup(memory_bytes=None, processes=20)
+    command = [sys.executable, "-I", "-S", "-c", DEAF]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=group.join,  # noqa: PLW1509 - it only writes to a file
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        group.remove()
+    assert process.returncode == -signal.SIGKILL
+
+
 @needs_group
 def test_the_group_of_a_guard_that_was_killed_is_removed_by_the_next() -> None:
     command = guarded(
