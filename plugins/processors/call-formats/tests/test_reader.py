@@ -105,6 +105,10 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
         [("f", '{"a": 1, "b": "x"}')],
     ),
     "XML without parameters": ("<tool_call><function=f></function></tool_call>", [("f", "{}")]),
+    "a parameter of no function before a call": (
+        "<tool_call><parameter=a>1</tool_call> so " + CALL,
+        ["<tool_call><parameter=a>1</tool_call> so ", F],
+    ),
     "white space only": (" \n", [" \n"]),
     "nothing": ("", [""]),
 }
