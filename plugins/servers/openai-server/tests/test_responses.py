@@ -26,13 +26,16 @@ from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.errors import ContextLengthError, ModelAuthError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.request import ChatRequest
+from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_openai_server.conversations import Conversations
 from jackfield_openai_server.items import AnswerEnded, Change, ItemFold
 from jackfield_openai_server.response_object import ResponseHead
 from jackfield_openai_server.response_stream import ResponseStream
+from jackfield_openai_server.responses import Responses
 from jackfield_serve import ServingApp, Tokens, serving_app
-from jackfield_serving import ServingLimits, memory
+from jackfield_serving import Serving, ServingLimits, memory
 from jackfield_testkit.faces import ServedFace
 
 OPENAI_RESPONSE: TypeAdapter[Any] = TypeAdapter(Response)
@@ -507,6 +510,37 @@ def test_a_response_shows_when_its_run_ended_and_no_time_for_a_pause(
     assert done["completed_at"] > done["created_at"] + 100
     assert paused["completed_at"] is None
     assert HTTP.get(f"{served.url}/v1/responses/{paused['id']}").json() == paused
+
+
+def test_a_response_that_is_deleted_while_it_is_read_comes_to_its_end_without_a_time() -> None:
+    class Paused(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta("It ")
+            await goes_on.wait()
+            yield TextDelta("is.")
+            yield ModelFinished("stop")
+
+    goes_on = asyncio.Event()
+
+    async def read() -> list[dict[str, Any]]:
+        async with Serving({"helper": FnCallAgent(llm=Paused([]), name="helper")}) as serving:
+            responses = Responses(serving, Conversations(serving))
+            async with closing(responses.follow_new({"model": "helper", "input": "Hi"}, "", [])) as events:
+                read = []
+                async for event in events:
+                    read.append(event)
+                    if event.get("delta") == "It ":
+                        goes_on.set()
+                        run_id = read[0]["response"]["id"].removeprefix("resp_")
+                        async with closing(serving.attach(run_id)) as others:
+                            async for _ in others:
+                                pass
+                        await serving.delete(run_id)
+        return read
+
+    *_, last = asyncio.run(read())
+    assert (last["type"], last["response"]["completed_at"]) == ("response.completed", None)
+    assert last["response"]["output"][0]["content"][0]["text"] == "It is."
 
 
 def test_a_conversation_with_half_a_character_is_shown(served: ServedFace, client: openai.OpenAI) -> None:
