@@ -13,7 +13,7 @@ import pytest
 from jackfield_testkit import replies
 from jackfield_testkit.anthropic import AnthropicMessages
 from jackfield_testkit.dialects import Chunk, Dialect, Writer, as_json
-from jackfield_testkit.replies import Reply
+from jackfield_testkit.replies import Reply, ToolCall
 from jackfield_testkit.requests import RecordedRequest
 from jackfield_testkit.server import FakeOpenAI
 
@@ -167,3 +167,32 @@ def test_reasoning_comes_before_the_text_that_came_with_it(messages_server: Fake
     events = anthropic_events(messages_server)
     starts = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
     assert starts == ["thinking", "text"]
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_each_call_is_one_block_that_is_open_until_its_arguments_are_complete(
+    messages_server: FakeOpenAI, interleaved: bool
+) -> None:
+    said = [ToolCall(name, {"of": name * 9}, id=f"call_{name}") for name in ("first", "second", "third")]
+    messages_server.reply(replies.tool_calls(said, content="Wait.", interleaved=interleaved))
+    names: dict[int, str] = {}
+    arguments: dict[str, str] = {}
+    is_open: set[int] = set()
+    for event in anthropic_events(messages_server):
+        match event["type"]:
+            case "content_block_start":
+                assert event["index"] == len(names)
+                block = event["content_block"]
+                names[event["index"]] = block.get("name", block["type"])
+                is_open.add(event["index"])
+            case "content_block_delta":
+                assert event["index"] in is_open
+                name = names[event["index"]]
+                arguments[name] = arguments.get(name, "") + event["delta"].get("partial_json", "")
+            case "content_block_stop":
+                is_open.remove(event["index"])
+    assert [*names.values()] == ["text", *(call.name for call in said)]
+    assert {name: json.loads(text) for name, text in arguments.items() if text} == {
+        call.name: call.arguments for call in said
+    }
+    assert is_open == set()
