@@ -120,3 +120,17 @@ def test_a_package_of_others_is_considered_once_the_users_rules_name_it(
     assert host.policy.why_unconsidered(row) == ("" if is_chosen else f"{UNCHOSEN} tool.acme/x")
     assert host.considered("tool") == ([row] if is_chosen else [])
     assert host.policy.left_out("tool") == ({} if is_chosen else {row: f"{UNCHOSEN} tool.acme/x"})
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"block": frozenset({"acme"})}, {"block": frozenset({"tool.x"})}, {"safe": True}, {"allow": frozenset({"other"})}],
+    ids=str,
+)
+def test_a_package_that_may_not_load_is_not_among_those_that_only_need_to_be_named(
+    site: Any, rules: dict[str, Any]
+) -> None:
+    site.add_tools("acme", "x")
+    host = site.host(**rules)
+    assert host.policy.left_out("tool") == {}
+    assert host.considered("tool") == []
