@@ -64,5 +64,4 @@ def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
 
 
 def _not_created(target: Path, error: OSError) -> ConfigError:
-    reason = error.strerror or error
-    return ConfigError(f"{str(target)!r} cannot be created ({reason}): choose another folder with --dir")
+    return ConfigError(f"{str(target)!r} cannot be created ({error.strerror}): choose another folder with --dir")
