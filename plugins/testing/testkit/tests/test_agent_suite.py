@@ -32,6 +32,7 @@ BROKEN = {
     "FailsWithItsTools": "test_a_tool_that_fails_is_told_to_the_model_and_ends_nothing",
     "OneByOne": "test_calls_of_one_turn_run_beside_each_other_and_are_answered_in_order",
     "CountsFromZero": "test_events_are_numbered_and_the_last_says_how_it_ended",
+    "EndsTwice": "test_events_are_numbered_and_the_last_says_how_it_ended",
     "HidesBeginnings": "test_turns_and_calls_begin_before_they_end",
     "BeginsTwice": "test_turns_and_calls_begin_before_they_end",
     "CostsNothing": "test_what_it_cost_is_summed_over_its_turns",

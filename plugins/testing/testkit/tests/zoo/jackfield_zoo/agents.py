@@ -140,6 +140,11 @@ class BeginsTwice(Honest):
         return [event, event] if isinstance(event, TurnStarted) else [event]
 
 
+class EndsTwice(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [event, event] if isinstance(event, RunFinished) else [event]
+
+
 class CostsNothing(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         return [replace(event, usage=Usage())] if isinstance(event, RunFinished) else [event]
