@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jackfield.retrieval import Embedded, Embedder, Purpose
 from jackfield_testkit.suites import EmbedderSuite, LocalEmbedderSuite
+from jackfield_testkit.suites.embedder_local import within
 
 BROKEN = {
     "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
@@ -106,3 +111,20 @@ def test_each_broken_embedder_is_caught(run_suites: Callable[..., Any], read_che
 def test_every_test_has_an_embedder_that_fails_it_and_those_without_a_server_are_among_them() -> None:
     assert set(BROKEN.values()) == EVERY_TEST
     assert {name for name in dir(LocalEmbedderSuite) if name.startswith("test_")} < EVERY_TEST
+
+
+class Silent(Embedder):
+    """An embedder of which each call fails with an error that the suite uses itself."""
+
+    space = "silent"
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        raise TimeoutError("the server is silent")
+
+
+def test_an_embedder_that_raises_a_timeout_is_not_said_to_be_slow() -> None:
+    embedder = Silent()
+    with pytest.raises(TimeoutError, match="the server is silent"):
+        within(embedder, lambda: embedder.embed(["a"]))
+    with pytest.raises(pytest.fail.Exception, match="the embedder did not finish within 0 s"):
+        within(embedder, asyncio.Event().wait, limit_s=0)
