@@ -59,6 +59,8 @@ BROKEN = {
     "ReadsOn": "test_a_cancel_ends_it_while_a_document_is_read",
     "BeginsAnew": "test_an_answer_that_does_not_fit_is_asked_for_again_and_counts_against_the_limits",
     "SpeaksEnglish": "test_the_language_of_the_question_is_that_of_what_it_adds",
+    "EndsInEnglish": "test_the_language_of_the_question_is_that_of_what_it_adds",
+    "EndsAsItWasAsked": "test_the_language_of_the_question_is_that_of_what_it_adds",
     "SumsUp": "test_a_cancelled_run_asks_its_model_nothing_more",
     "LeavesCallsOpen": "test_a_cancelled_run_ends_with_a_history_that_is_valid",
     "SaysUndone": "test_a_call_that_was_stopped_is_not_said_to_be_undone",

@@ -359,6 +359,28 @@ class ReadsLanguagesOnly(Honest):
         return super().astream(*args, **options)
 
 
+class EndsInEnglish(Honest):
+    """Asks its model for more at the end, and in English unless a language was asked for."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super().events(run)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished) and (text := self.last_question(run)):
+                    with suppress(ConfigError):  # the script has no such answer
+                        await self.model.acomplete([Message("user", text)])
+                yield event
+
+    def last_question(self, run: Run) -> str:
+        return "" if run.config and run.config.lang else "Sum up."
+
+
+class EndsAsItWasAsked(EndsInEnglish):
+    """Asks for more in the language of the question if another was asked for."""
+
+    def last_question(self, run: Run) -> str:
+        return run.messages[-1].get_text_content() if run.config and run.config.lang else ""
+
+
 class LeavesCallsOpen(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         if isinstance(event, RunFinished) and event.stop_reason == "cancelled":
