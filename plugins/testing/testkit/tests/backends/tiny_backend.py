@@ -483,6 +483,14 @@ class EndsTwice(Tiny):
         yield ModelFinished("stop")
 
 
+class EndsTwiceWithTools(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        async for event in super().stream(request):
+            yield event
+        if request.functions:
+            yield ModelFinished("stop")
+
+
 class EndsEarly(Tiny):
     """Calls every stream complete, wherever it ends."""
 
