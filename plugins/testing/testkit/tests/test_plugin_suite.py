@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from jackfield.privatefiles import write_private
+from jackfield.settings import keys_path, load_settings
 from jackfield_testkit.suites import PluginSuite
 
 LIGHT = """
@@ -502,6 +504,24 @@ def test_a_correct_distribution_passes_all(run_suites: Callable[..., Any], tmp_p
 def test_a_backend_that_asks_for_its_key_passes(run_suites: Callable[..., Any], tmp_path: Path) -> None:
     missing = "raise MissingSecretError('ACME_KEY', needed_by='acme')"
     model = MODEL.replace('socket.create_connection(("192.0.2.1", 443))', missing)
+    dist = replace(OK, light=BACKEND, tool=model, entries={"llm.acme": "{package}.plugin"})
+    dist.write(tmp_path, "jackfield-keyed")
+    chosen = "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"
+    outcomes = run_suites("NAMES = ['keyed']" + SUITES, [f"Testkeyed::{chosen}"], tmp_path)
+    assert outcomes.of("Testkeyed", "passed") == {chosen}
+
+
+def test_a_key_that_the_developer_has_stored_is_not_used(
+    run_suites: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write_private(keys_path(), '{"ACME_KEY": "stored"}')
+    assert load_settings().secret("ACME_KEY") == "stored"
+    call = 'socket.create_connection(("192.0.2.1", 443))'
+    check = (
+        "if not load_settings().secret('ACME_KEY'):\n            raise MissingSecretError('ACME_KEY', needed_by='acme')"
+    )
+    model = "from jackfield.settings import load_settings\n" + MODEL.replace(call, f"{check}\n        {call}")
     dist = replace(OK, light=BACKEND, tool=model, entries={"llm.acme": "{package}.plugin"})
     dist.write(tmp_path, "jackfield-keyed")
     chosen = "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"
