@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from jackfield_testkit.faces import ServedFace, parse_reply
 from jackfield_testkit.suites import ServerSuite, StdioServerSuite
+from jackfield_testkit.suites.server import _close_hard
 
 BROKEN = {
     "AsksTheFirst": "test_a_question_is_answered_by_the_agent_that_it_names",
@@ -138,6 +140,20 @@ def test_the_tasks_of_a_face_do_not_include_the_request_for_them() -> None:
         tasks = served.tasks()
     assert any("Server.serve" in task for task in tasks)
     assert not any(ServedFace.inside.__qualname__ in task for task in tasks)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_client_that_vanishes_hard_resets_its_connection(hard: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        connection, _ = listening.accept()
+        with connection:
+            _close_hard(client, hard=hard)
+            if hard:
+                with pytest.raises(ConnectionResetError):
+                    connection.recv(1)
+            else:
+                assert connection.recv(1) == b""
 
 
 BROKEN_LINES = {
