@@ -257,10 +257,16 @@ def test_a_hyphen_in_a_class_is_a_range_between_two_characters_only(pattern: str
         ("(a+b*){3}c?", 7),
         ("(?P<name>a)(?<name>b)(?=c)(?!d)(?<=e)(?<!f)(?>g)", 7),
         ("(a))b{3}", 4),
+        ("(ab)(?#c){3}", 6),
+        ("(?x)(ab) {100} {100}", 200_000),
+        ("(?i-x:(ab) # )\n{100})", 2_100),
+        pytest.param("[" * 200_000, 1, id="many classes"),
+        pytest.param("{" + " " * 200_000, 200_001, id="many blanks"),
+        pytest.param("(?#" * 200_000, 0, id="many comments"),
         ("((a){3}", 3),
         ("(?:ab){4294967294,}", 8_589_934_588),
-        ("a{" + "9" * 5000 + "}", 10**20 - 1),
-        ("a{" + "0" * 5000 + "7}", 7),
+        pytest.param("a{" + "9" * 5000 + "}", 10**20 - 1, id="many digits"),
+        pytest.param("a{" + "0" * 5000 + "7}", 7, id="many zeros"),
     ],
 )
 def test_the_steps_of_a_pattern_are_counted_with_its_repeats_written_out(pattern: str, steps: int) -> None:

@@ -7,6 +7,7 @@ to Rust syntax.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -30,14 +31,16 @@ _TOKEN = re.compile(
 )
 _STEP = re.compile(
     r"""\\.                                        # an escape
-      | \[\^?\]?(?:\\.|[^\]\\])*\]                 # a class; a bracket that comes first in it does not close it
+      | \[\^?\]?(?:\\.|[^\]\\])*+\]?+              # a class; a bracket that comes first in it does not close it
+      | (?P<comment>\(\?\#[^)]*+\)?+)
       | (?P<open>\((?:\?(?:[:=!>|]|<[=!]|P?<\w+>))?)
       | (?P<close>\))
       | (?P<uncounted>[*+?])
-      | \{(?P<bounds>\s*[0-9]*\s*(?:,\s*[0-9]*\s*)?)\}
+      | \{(?P<bounds>\s*+[0-9]*+\s*+(?:,\s*+[0-9]*+\s*+)?+)\}
       | .""",
     re.VERBOSE | re.DOTALL,
 )
+_VERBOSE = re.compile(r"\(\?[a-zA-Z0-9-]*x")
 _FLAGS = re.compile(r"\(\?[ims]*(?:-[ims]+)?[:)]")
 _NAMED = re.compile(r"\(\?P?<[A-Za-z_]\w*>", re.ASCII)
 # The classes of ECMA-262 are ASCII. Those of Rust cover every alphabet, and a hundred of them take 10 MB.
@@ -128,6 +131,9 @@ def count_steps(text: str) -> int:
     The `regex` package compiles `a{4000000}` to four million steps, which take a gigabyte. Check this number against
     `MAX_STEPS` before you compile an untrusted pattern for such an engine.
     """
+    if _VERBOSE.search(text):  # comments and blanks hide what a repeat applies to, so assume the most
+        counts = [_times(token["bounds"]) for token in _STEP.finditer(text) if token["bounds"]]
+        return len(text) * math.prod(max(count, 1) for count in counts)
     sizes = [0]  # of the open groups
     last = 0  # the size of the part that a repeat would apply to
     for token in _STEP.finditer(text):
@@ -138,18 +144,18 @@ def count_steps(text: str) -> int:
             last = sizes.pop() if len(sizes) > 1 else 0
             sizes[-1] += last
         elif token["bounds"]:
-            times = max(_bounded_int(bound) for bound in token["bounds"].split(","))
-            sizes[-1] += last * max(times - 1, 0)
-            last *= max(times, 1)
-        elif not token["uncounted"]:
+            times = max(_times(token["bounds"]), 1)
+            sizes[-1] += last * (times - 1)
+            last *= times
+        elif not (token["uncounted"] or token["comment"]):
             last = 1
             sizes[-1] += 1
     return sum(sizes)
 
 
-def _bounded_int(digits: str) -> int:
-    """Return the value of digits, or of their first twenty: Python refuses to convert thousands."""
-    return int(digits.strip().lstrip("0")[:20] or "0")
+def _times(bounds: str) -> int:
+    """Return the larger of the numbers in `{…}`, of which only twenty digits count: Python refuses thousands."""
+    return max(int(bound.strip().lstrip("0")[:20] or "0") for bound in bounds.split(","))
 
 
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
