@@ -191,7 +191,7 @@ def test_a_long_search_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
         ({1: "x"}, "unknown scorer '1'"),
         ({"python": "a:b", "at_least": 1.01}, "at_least"),
         ({"regex": "(unclosed"}, "not a valid regular expression"),
-        ({"regex": "(?:(?:ab){300}c){300}"}, "repeats too much: lower the numbers"),
+        ({"regex": "(?:(?:ab){300}c){300}"}, "contains too many repetitions: lower the numbers"),
         ({"regex": "x" * 2001}, "at most 2000"),
         ({"contains": ""}, "expected"),
         ({"tools": "look"}, "expected"),

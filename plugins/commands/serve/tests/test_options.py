@@ -95,7 +95,7 @@ def test_an_agent_is_named_by_its_file_or_variable_unless_a_name_is_given(word: 
 
 @pytest.mark.parametrize("name", ["", ".x", "a b", "x" * 65, "é"])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not a valid agent name: pass a valid one, such as helper=a\.yaml"):
+    with pytest.raises(ConfigError, match=r"is not a valid agent name: use a name such as helper=a\.yaml"):
         read(f"{name}=a.yaml")
 
 

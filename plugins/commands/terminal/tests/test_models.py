@@ -132,7 +132,9 @@ def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.Ca
     models.main(["alias", "fast", "openai:small"])
     for words in ([], ["fast"]):
         models.main(["default", "fast"])
-        with pytest.raises(ConfigError, match="the default model is 'fast', not 'openai:small': omit the name"):
+        with pytest.raises(
+            ConfigError, match="the default model is 'fast', not 'openai:small': to remove the default, omit the name"
+        ):
             models.main(["default", "--remove", "openai:small"])
         capsys.readouterr()
         assert models.main(["default", "--remove", *words]) == 0

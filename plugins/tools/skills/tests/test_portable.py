@@ -225,7 +225,7 @@ def test_servers_that_cannot_be_read_are_left_out_and_the_skills_stay(
     [
         ("{", "cannot be used"),
         ("[]", "must be an object"),
-        (json.dumps({"name": "x"}), "$schema must be that of Agent Plugins 1.x"),
+        (json.dumps({"name": "x"}), "$schema must be an Agent Plugins 1.x schema"),
         (json.dumps({"$schema": SCHEMA.format("plugin").replace("1.0.0", "2.0.0"), "name": "x"}), "$schema must be"),
         (json.dumps({"$schema": SCHEMA.format("plugin")}), "None is not a valid name"),
         (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "a..b"}), "'a..b' is not a valid name"),

@@ -180,7 +180,7 @@ def _table(path: Path, text: str) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(table, dict) or not table.get("cases"):
         raise ConfigError(
-            f"{path} contains no cases: add a list `cases` whose entries have `name`, `prompt`, and `expect` or `score`"
+            f"{path} contains no cases: add a `cases` list whose entries have `name`, `prompt`, and `expect` or `score`"
         )
     return {str(key): value for key, value in table.items()}
 

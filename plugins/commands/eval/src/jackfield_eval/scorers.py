@@ -108,7 +108,7 @@ class Contains(Scorer):
 
 def _check_regex(text: str) -> str:
     if count_steps(text) > MAX_STEPS:
-        raise ValueError("the regular expression repeats too much: lower the numbers in {…}")
+        raise ValueError("the regular expression contains too many repetitions: lower the numbers in {…}")
     try:
         regex.compile(text, regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:

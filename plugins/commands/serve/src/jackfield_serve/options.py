@@ -184,7 +184,7 @@ def _read_agents(texts: Sequence[str]) -> dict[str, str]:
             name = Path(text).stem if _is_file(text) else text.rpartition(":")[2].rpartition(".")[2]
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{name!r} is not a valid agent name: pass a valid one, such as {shlex.quote(f'helper={target}')}"
+                f"{name!r} is not a valid agent name: use a name such as {shlex.quote(f'helper={target}')}"
             )
         if name in agents:
             raise ConfigError(f"two agents are named {name!r}: rename one, as in {shlex.quote(f'{name}2={target}')}")

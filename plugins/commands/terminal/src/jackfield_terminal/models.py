@@ -109,7 +109,7 @@ def _remove_default(name: str | None, names: ModelNames) -> int:
     if not names.default:
         raise ConfigError("no default model is set")
     if name not in (None, names.default):
-        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: omit the name")
+        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: to remove the default, omit the name")
     save_names(replace(names, default=""))
     print(f"{escape_line(names.default)} is no longer the default model.")
     return 0

@@ -158,7 +158,7 @@ def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Mess
         if any(message.function_call == call for message in sealed):
             names = ", ".join(placeholders_in(call.arguments))
             raise ConfigError(
-                f"{path} cannot be resumed here: the arguments of the call {call.name!r} contain an unknown or changed "
-                f"secret ({names}): restore its old value, or ask again"
+                f"{path} cannot be resumed here, because the arguments of the call of {call.name!r} contain unknown or "
+                f"changed secrets ({names}): restore their old values, or ask again"
             )
     return messages

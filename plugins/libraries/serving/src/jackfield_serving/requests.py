@@ -126,5 +126,5 @@ def _as_json(fields: Mapping[str, Any], what: str) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(fields))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{what} must be JSON-serializable, because the record stores them: {error}") from None
+        raise ConfigError(f"{what} must be JSON-serializable to be stored in the record: {error}") from None
     return plain

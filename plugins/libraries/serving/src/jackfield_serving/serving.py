@@ -785,7 +785,7 @@ class Serving:
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
-                f"{waiting} runs are waiting for a human, which is the limit for runs in memory: "
+                f"{waiting} runs are waiting for a human, the maximum for runs in memory: "
                 "answer or cancel some, or configure a store",
                 retry_after_s=self.limits.retry_after_s,
             )

@@ -30,7 +30,7 @@ def fault_of_regex(regex: str) -> str:
     Other slow expressions are stopped during the search.
     """
     if count_steps(regex) > MAX_STEPS:
-        return "the pattern repeats too much: lower the numbers in {…}"
+        return "the pattern contains too many repetitions: lower the numbers in {…}"
     try:
         compiled = re.compile(regex)
         regexes.compile(regex, regexes.VERSION0)

@@ -36,7 +36,7 @@ class PatternConfig(Config):
     @classmethod
     def _check_regex(cls, regex: str) -> str:
         if count_steps(regex) > MAX_STEPS:
-            raise ValueError("the pattern repeats too much: lower the numbers in {…}")
+            raise ValueError("the pattern contains too many repetitions: lower the numbers in {…}")
         try:
             compiled = re.compile(regex)
             regexes.compile(regex, regexes.VERSION0)

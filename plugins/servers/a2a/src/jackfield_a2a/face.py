@@ -99,7 +99,9 @@ class _Face:
         """Return the card of the only agent; with several agents, refuse and list their cards."""
         if len(self._serving.agents) > 1:
             paths = ", ".join(f"/a2a/{name}/{_CARD}" for name in self._serving.agents)
-            raise RequestRefusedError(f"each agent has its own card: {paths}", status=404, code="unsupported")
+            raise RequestRefusedError(
+                f"there is no shared card; each agent has its own: {paths}", status=404, code="unsupported"
+            )
         return self._card(request, next(iter(self._serving.agents)))
 
     async def card(self, request: Request) -> Response:

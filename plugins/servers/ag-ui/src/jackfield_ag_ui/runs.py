@@ -106,9 +106,8 @@ class Runs:
         if latest is not None and latest.phase == "waiting":
             if any(call.kind != "client_tool" for call in latest.waiting):
                 raise RequestRefusedError(
-                    "this thread is waiting for responses to its interrupts: send the responses in resume, or "
-                    "POST to …/stop "
-                    "before starting a new run",
+                    "this thread is waiting for responses to its interrupts: before starting "
+                    "a new run, send the responses in `resume` or POST to …/stop",
                     status=409,
                     code="interrupted",
                 )

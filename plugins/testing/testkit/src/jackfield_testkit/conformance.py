@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     file = Path(config.invocation_params.dir, path)
     if not file.parent.is_dir():
         raise pytest.UsageError(
-            f"--conformance={path}: no folder {file.parent}; create the folder, or correct the path"
+            f"--conformance={path}: the folder {file.parent} does not exist; create it, or correct the path"
         )
     # With xdist, tests run in workers, and only their reports arrive here.
     if not hasattr(config, "workerinput"):

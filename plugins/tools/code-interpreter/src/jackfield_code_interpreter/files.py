@@ -96,12 +96,12 @@ class BroughtFiles:
             if stat.S_ISLNK(facts.st_mode):
                 raise _RefusedError("it is a symbolic link; pass the path of the file itself")
             if not stat.S_ISREG(facts.st_mode):
-                raise _RefusedError("it is not a regular file")
+                raise _RefusedError("not a regular file")
             file = os.open(source.name, FILE, dir_fd=parent)
         try:
             facts = os.fstat(file)
             if not stat.S_ISREG(facts.st_mode):  # replaced meanwhile
-                raise _RefusedError("it is not a regular file")
+                raise _RefusedError("not a regular file")
             if facts.st_nlink > 1 and self._folder.resolve() in real_folder.parents:
                 raise _RefusedError("the file has another hard link, possibly outside the folder")
             yield file, facts
@@ -134,7 +134,7 @@ class BroughtFiles:
         if size_bytes > file_bytes:
             raise _RefusedError(f"its size of {size_bytes} bytes exceeds the limit of {file_bytes} (setting 'file_mb')")
         if new and len(self._copies) >= files:
-            raise _RefusedError(f"the limit of {files} copied files is reached (setting 'brought_files')")
+            raise _RefusedError(f"the limit of {files} copied files has been reached (see the setting 'brought_files')")
         if self._copied_bytes + size_bytes > total_bytes:
             raise _RefusedError(f"the copied files would exceed {total_bytes} bytes in total (setting 'brought_mb')")
         return min(file_bytes, total_bytes - self._copied_bytes)

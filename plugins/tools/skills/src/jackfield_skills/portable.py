@@ -40,7 +40,7 @@ def check_manifest(root: Path) -> str:
     name = table.get("name")
     if version is None:
         raise ConfigError(
-            f"{root / MANIFEST}: $schema must be that of Agent Plugins 1.x, got {table.get('$schema')!r:.120}"
+            f"{root / MANIFEST}: $schema must be an Agent Plugins 1.x schema, got {table.get('$schema')!r:.120}"
         )
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(

@@ -144,6 +144,6 @@ def _read_key(variable: str) -> str:
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(
-            "the key contains line breaks or characters that are not allowed in HTTP headers: copy it again"
+            "the key contains line breaks or other characters that are not allowed in HTTP headers: copy it again"
         )
     return key
