@@ -173,7 +173,7 @@ def test_a_text_that_is_shortened_on_its_way_is_a_warning(tmp_path: Path) -> Non
     (tmp_path / "a.txt").write_text(TEXT)
     scripted = ScriptedModel([[trimmed, *answer("fine")]], processors=[])
     (warning,) = BasicAgent(llm=scripted).ask(asked(tmp_path / "a.txt")).warnings
-    assert "0 messages were dropped and 1 shortened" in warning
+    assert "0 messages dropped, 1 shortened" in warning
 
 
 # --- earlier questions ---

@@ -72,7 +72,7 @@ def test_a_kind_that_cannot_answer_by_a_tool_is_asked_in_words() -> None:
 @pytest.mark.parametrize("text", ["", "no", '{"far": "perhaps"}'])
 def test_an_error_after_all_attempts_has_the_last_text_and_the_whole_usage(options: dict[str, int], text: str) -> None:
     model, attempts = ScriptedModel(lambda _: answer(text)), options.get("attempts", 3)
-    with pytest.raises(InvalidAnswerError, match=f"in {attempts} attempts") as caught:
+    with pytest.raises(InvalidAnswerError, match=f"in {attempts} attempts?: ") as caught:
         FnCallAgent(llm=model).ask("Far?", output=FORM, way="prompt", **options)
     assert len(model.requests) == attempts
     assert caught.value.partial_text == text

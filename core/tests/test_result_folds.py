@@ -66,7 +66,7 @@ def test_a_result_has_what_the_events_said() -> None:
     assert [source.location for source in result.sources] == ["a", "b", "c"]
     assert result.warnings == (
         "w", "v",
-        "the conversation is too long for the model: 3 messages were dropped and 2 shortened (about 900 → 500 tokens)",
+        "the conversation is too long for the model: 3 messages dropped, 2 shortened (about 900 → 500 tokens)",
     )  # fmt: skip
     assert (result.run_id, result.path, result.usage_by_agent, result.waiting) == ("", (), {}, {})
     assert (result.output, str(result)) == ("A.", "A.")

@@ -227,9 +227,9 @@ def test_a_correction_is_the_result_of_the_call_that_did_not_fit() -> None:
 
 def test_the_last_error_names_the_model_and_the_attempts() -> None:
     named = [TextDelta("nope"), ModelFinished("stop", model="m-1")]
-    with pytest.raises(InvalidAnswerError, match=r"^m-1 gave no valid answer in 1 attempts: not valid JSON"):
+    with pytest.raises(InvalidAnswerError, match=r"^m-1 gave no valid answer in 1 attempt: not valid JSON"):
         ScriptedModel([named], facts=HELD).parse("q", Weather, attempts=1)
-    with pytest.raises(InvalidAnswerError, match=r"^the model gave no valid answer in 1 attempts") as caught:
+    with pytest.raises(InvalidAnswerError, match=r"^the model gave no valid answer in 1 attempt") as caught:
         ScriptedModel([answer("nope")], facts=HELD).parse("q", Weather, attempts=1)
     assert "max_tokens" not in str(caught.value)
 

@@ -40,6 +40,7 @@ from jackfield.messages import (
     name_in_file,
     without_system_text,
 )
+from jackfield.plurals import format_count
 from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
@@ -399,8 +400,8 @@ def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
     if trimmed is None:
         return []
     return [
-        f"the conversation is too long for the model: {trimmed.dropped} messages were dropped and {trimmed.shortened} "
-        f"shortened (about {trimmed.tokens_before} → {trimmed.tokens_after} tokens)"
+        f"the conversation is too long for the model: {format_count(trimmed.dropped, 'message')} dropped, "
+        f"{trimmed.shortened} shortened (about {trimmed.tokens_before} → {trimmed.tokens_after} tokens)"
     ]
 
 

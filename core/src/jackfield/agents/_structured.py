@@ -13,6 +13,7 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import PluginEvent, RetryScheduled, RunFinished
 from jackfield.messages import USER, Message, with_system_text
+from jackfield.plurals import format_count
 from jackfield.results import WAY_EVENT, Way, text_of_answer
 from jackfield.runs._run import AgentLike, Event, Run
 from jackfield.streams import closing
@@ -145,7 +146,7 @@ def _problem(form: Form[T], end: RunFinished) -> str:
 
 def _no_answer(attempts: int, problem: str, end: RunFinished) -> InvalidAnswerError:
     error = InvalidAnswerError(
-        f"the agent gave no valid answer in {attempts} attempts: {problem}",
+        f"the agent gave no valid answer in {format_count(attempts, 'attempt')}: {problem}",
         partial_text=text_of_answer(end.messages),
     )
     error.usage = end.usage

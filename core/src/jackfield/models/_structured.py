@@ -26,6 +26,7 @@ from jackfield.messages import (
     refuse_empty_question,
     with_system_text,
 )
+from jackfield.plurals import format_count
 from jackfield.request import FunctionSchema, GenerateOptions, ModelFacts, language_of
 from jackfield.results import Structured, Way
 
@@ -85,7 +86,7 @@ async def ask_for_data(
 def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usage) -> InvalidAnswerError:
     hint = " (truncated: increase max_tokens)" if response.finish_reason == "length" else ""
     error = InvalidAnswerError(
-        f"{response.model or 'the model'} gave no valid answer in {attempts} attempts: {problem}{hint}",
+        f"{response.model or 'the model'} gave no valid answer in {format_count(attempts, 'attempt')}: {problem}{hint}",
         partial_text=response.get_content(),
     )
     error.usage = usage

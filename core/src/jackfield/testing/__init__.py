@@ -18,6 +18,7 @@ from jackfield.jsontext import dumps
 from jackfield.messages import Usage
 from jackfield.models._base import BaseChatModel
 from jackfield.plugins._protocol import Plugins
+from jackfield.plurals import format_count
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
 
@@ -92,5 +93,7 @@ class ScriptedModel(BaseChatModel):
         if callable(self._script):
             return self._script(request)
         if len(self.requests) > len(self._script):
-            raise ConfigError(f"the script has only {len(self._script)} answers, but another was requested")
+            raise ConfigError(
+                f"the script has only {format_count(len(self._script), 'answer')}, but another was requested"
+            )
         return self._script[len(self.requests) - 1]

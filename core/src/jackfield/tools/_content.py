@@ -11,6 +11,7 @@ from jackfield import sync
 from jackfield.errors import ToolServiceError
 from jackfield.media import embed_files, is_local, notes_of
 from jackfield.messages import ContentItem
+from jackfield.plurals import format_count
 from jackfield.tools._base import ToolResult
 from jackfield.tools._cutting import cut_text
 
@@ -45,7 +46,8 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
         if max_chars <= 0:
             rest = content[number:]
             count = sum(len(one.text or "") for one in rest)
-            return [*kept, ContentItem(text=f"[… {len(rest)} more parts with {count} characters omitted …]")]
+            omitted = f"{format_count(len(rest), 'more part')} with {format_count(count, 'character')}"
+            return [*kept, ContentItem(text=f"[… {omitted} omitted …]")]
         if item.text is not None:
             kept.append(ContentItem(text=cut_text(writable(item.text), max_chars)))
         elif (size := _size_of(item.value)) <= max_media_chars:

@@ -127,7 +127,8 @@ def test_a_report_names_fifty_wrong_marks(wrong: int, more: int) -> None:
     lines = Checked(dropped={(str(n), "no passage has this number"): 1 for n in range(wrong)}).report()["warnings"]
     assert isinstance(lines, list)
     assert len(lines) == min(wrong, 50) + bool(more)
-    assert (lines[-1] == f"{more} more citations in the answer are invalid") == bool(more)
+    noun = "citation" if more == 1 else "citations"
+    assert (lines[-1] == f"{more} more invalid {noun} in the answer") == bool(more)
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_a_report_of_many_wrong_marks_is_short() -> None:
     other = check_marks("".join(f"“words number {n} of no passage” [1-40]\n" for n in range(20)), passages).report()
     for one in (report, other):
         assert len(json.dumps(one)) < 60_000
-    assert other["warnings"][-1] == "750 more citations in the answer are invalid"  # type: ignore[index]
+    assert other["warnings"][-1] == "750 more invalid citations in the answer"  # type: ignore[index]
 
 
 def test_each_passage_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def test_info_says_what_came_in_and_went_out_and_what_each_file_gave(
     told = run(capsys, "info", "notes")
     assert f"  + {docs}\n  - {docs / 'house.txt'}\n" in told
     assert "docs/bad.pdf: bad.pdf" in told
-    assert "docs/tides.md: 1 chunks" in told
+    assert "docs/tides.md: 1 chunk" in told
     assert "docs/house.txt: " not in told
 
 
@@ -571,7 +571,7 @@ def test_values_are_set_and_filter_searches_and_removals(tmp_path: Path, capsys:
             path.write_text(f"# {folder} {number}\n\nThe otter swims.\n")
     assert main(["index", "build", "a", str(tmp_path / "texts")]) == 0
     assert main(["index", "set", "a", "year=2024", "team=sales", "--where", "path=reports/*"]) == 0
-    assert "2 documents now have year=2024, team=sales" in capsys.readouterr().out
+    assert "set year=2024, team=sales on 2 documents" in capsys.readouterr().out
 
     def found(*where: str) -> list[str]:
         options = [part for condition in where for part in ("--where", condition)]
@@ -595,7 +595,7 @@ def test_values_are_set_for_all_documents_unless_some_are_selected(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "build", "notes", "docs")
-    assert run(capsys, "set", "notes", "year=2024") == "notes: 2 documents now have year=2024\n"
+    assert run(capsys, "set", "notes", "year=2024") == "notes: set year=2024 on 2 documents\n"
     assert as_json(capsys, "set", "notes", "team=sales", "--where", "name=tides.md") == {"documents": 1}
     assert len(as_json(capsys, "search", "notes", "invoices", "--where", "year=2024")) == 1
     assert as_json(capsys, "search", "notes", "invoices", "--where", "team=sales") == []

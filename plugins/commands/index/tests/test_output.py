@@ -58,7 +58,7 @@ def built(failed: int, missing: tuple[str, ...] = ()) -> Built:
     return Built(read=0, unchanged=0, removed=0, outdated=0, failed=paths, skipped=(), missing=missing)
 
 
-@pytest.mark.parametrize(("failed", "lines", "more"), [(10, 10, ""), (11, 11, "and 1 more files could not be read")])
+@pytest.mark.parametrize(("failed", "lines", "more"), [(10, 10, ""), (11, 11, "and 1 more file could not be read")])
 def test_ten_files_that_cannot_be_read_are_named(failed: int, lines: int, more: str) -> None:
     said = list(describe_failures(built(failed), ["vector_search: no key"]))
     assert said[0] == "0.pdf: it is broken"

@@ -533,7 +533,7 @@ def test_an_environment_made_from_a_lock_has_the_same_lock(make_place: Callable[
     config.parent.mkdir(parents=True)
     config.write_text('block = ["other/x"]\n[prefer]\n"tool.search" = "acme-search"\n[secrets]\nKEY = "sk-secret"\n')
     lock = first.prefix / "jackfield-plugins.lock"
-    assert "2 plugins, 1 requirements" in first.done("freeze", "-o", lock)
+    assert "2 plugins, 1 requirement" in first.done("freeze", "-o", lock)
     assert "secret" not in lock.read_text()
     records = {}
     for name, installer in (("second", "uv"), ("third", "pip")):

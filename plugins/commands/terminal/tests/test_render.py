@@ -140,7 +140,7 @@ def test_no_note_and_no_reasoning_breaks_a_line_inside_a_word(columns: int) -> N
         (StreamReset("again"), ["! the answer starts over"]),
         (
             HistoryTrimmed(1, 2, 9, 5),
-            ["! the conversation is too long: 1 messages left out, 2 shortened (about 9 → 5 tokens)"],
+            ["! the conversation is too long: 1 message left out, 2 shortened (about 9 → 5 tokens)"],
         ),
         (PluginEvent("acme.note", {"note": "look\nout"}), ["! look out"]),
         (PluginEvent("acme.note", {"note": ""}), []),

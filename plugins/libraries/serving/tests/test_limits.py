@@ -88,7 +88,7 @@ def test_no_run_begins_while_too_many_wait_in_memory(end: str) -> None:
         async with serving_of(limits=limits) as serving:
             waiting = [await ask(serving, "pay", owner=owner) for owner in ("ada", "bob")]
             with pytest.raises(
-                TooManyRunsError, match=r"^2 runs are waiting for a human.* configure a store"
+                TooManyRunsError, match=r"^this server already has 2 runs waiting for a human.* configure a store"
             ) as caught:
                 await ask(serving, "Tide?")
             assert caught.value.retry_after_s == 7

@@ -208,7 +208,7 @@ def test_a_name_in_utf8_without_its_flag_is_read() -> None:
 
 def test_hidden_files_are_counted_and_not_read() -> None:
     document = ZipParser().parse(zipped({"a.txt": b"a", ".git/b": b"b", "__MACOSX/c": b"c"}), source="x.zip")
-    assert texts(document) == ["- a.txt (1 bytes)\n- and 2 hidden files (not read)"]
+    assert texts(document) == ["- a.txt (1 byte)\n- and 2 hidden files (not read)"]
     assert [part.name for part in document.parts] == ["a.txt"]
 
 

@@ -38,7 +38,7 @@ def test_files_that_programs_make_for_themselves_are_hidden(name: str, is_hidden
     document = document_of([Member("seen.txt", 1, b"a"), Member(name, 1, b"b")], source="x.zip")
     assert len(document.parts) == (1 if is_hidden else 2)
     assert document.metadata == {"files": len(document.parts)}
-    assert ("- and 1 hidden files (not read)" in lines(document)) == is_hidden
+    assert ("- and 1 hidden file (not read)" in lines(document)) == is_hidden
 
 
 def test_an_archive_of_hidden_files_is_empty() -> None:
@@ -55,7 +55,7 @@ def test_members_are_listed_in_their_order_with_their_sizes_and_states() -> None
     document = document_of(given, source="x.zip")
     assert lines(document) == [
         "- b.txt (1,234,567 bytes)", "- a.txt (0 bytes)", "- c.txt (7 bytes, not read: corrupted)",
-        "- d (1 bytes, not read: why)", f"- {'x' * 200} (2 bytes, not read: corrupted)", f"- {'y' * 200} (2 bytes)",
+        "- d (1 byte, not read: why)", f"- {'x' * 200} (2 bytes, not read: corrupted)", f"- {'y' * 200} (2 bytes)",
         "- compressed file (3 bytes)",
     ]  # fmt: skip
     assert [(part.name, part.data) for part in document.parts] == [
@@ -68,12 +68,12 @@ def test_members_are_listed_in_their_order_with_their_sizes_and_states() -> None
 
 
 @pytest.mark.parametrize(
-    ("count", "last"), [(1000, "- 999 (1 bytes)"), (1001, "- and 1 more files"), (3000, "- and 2,000 more files")]
+    ("count", "last"), [(1000, "- 999 (1 byte)"), (1001, "- and 1 more file"), (3000, "- and 2,000 more files")]
 )
 def test_a_thousand_names_are_listed_and_all_files_are_given(count: int, last: str) -> None:
     document = document_of([Member(str(number), 1, b"a") for number in range(count)], source="x.zip")
     assert (lines(document)[-1], len(document.parts)) == (last, count)
-    assert lines(document)[999] == "- 999 (1 bytes)"
+    assert lines(document)[999] == "- 999 (1 byte)"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_book_without_text_and_one_with_damaged_chapters_are_refused(book: Any
     with pytest.raises(DocParserError, match=r"^x\.epub contains no text: it may contain only images"):
         read(book({}))
     manifest = "".join(item(name, "text/html") for name in ("gone.x", "lost.x"))
-    with pytest.raises(DocParserError, match=r"^x\.epub is corrupted: none of its 3 chapters can be read"):
+    with pytest.raises(DocParserError, match=r"^x\.epub is corrupted: none of its chapters can be read"):
         read(book({"a.xhtml": "<img/>"}, manifest=manifest))
     document = read(book(manifest=manifest))
     assert document.metadata["unread"] == ["the chapter OEBPS/gone.x", "the chapter OEBPS/lost.x"]

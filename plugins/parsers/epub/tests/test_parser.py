@@ -100,7 +100,7 @@ def test_a_name_in_the_book_leads_to_no_file_outside_of_it(book: Any, tmp_path: 
     [
         (lambda data: data[:-40], "is corrupted or truncated"),
         (lambda data: data.replace(b"META-INF/container.xml", b"META-INF/containes.xml"), "is not an e-book"),
-        (lambda data: data.replace(b"OEBPS/one.xhtml", b"OEBPS/two.xhtml"), "is corrupted: none of its 1 chapters"),
+        (lambda data: data.replace(b"OEBPS/one.xhtml", b"OEBPS/two.xhtml"), "is corrupted: none of its chapters"),
         (lambda data: data.replace(b"OEBPS/book.opf", b"OEBPS/bock.opf"), "is corrupted: 'OEBPS/book.opf' is missing"),
     ],
 )

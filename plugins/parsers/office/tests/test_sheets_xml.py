@@ -106,12 +106,12 @@ def row(number: int, *places: str) -> str:
     [
         # 4,000,000 cells may be empty, and 20 more for each that is not; columns up to Z count as 26.
         (row(153_846, "A153846"), None),
-        (row(153_847, "A153847"), "a sheet has 1 cells in 153847 rows and 26 columns"),
+        (row(153_847, "A153847"), "a sheet has 1 cell in 153847 rows and 26 columns"),
         (row(153_847, "A153847", "B153847"), None),
         (row(148_148, "AA148148"), None),
-        (row(148_149, "AA148149"), "a sheet has 1 cells in 148149 rows and 27 columns"),
+        (row(148_149, "AA148149"), "a sheet has 1 cell in 148149 rows and 27 columns"),
         (row(244, "XFD244"), None),
-        (row(245, "XFD245"), "a sheet has 1 cells in 245 rows and 16384 columns"),
+        (row(245, "XFD245"), "a sheet has 1 cell in 245 rows and 16384 columns"),
         (row(1, "XFD1") + row(245, "A245"), "a sheet has 2 cells in 245 rows and 16384 columns"),
         (row(1, "A1") + "<row/>" * 244 + "<row><c><v>1</v></c></row>", None),
     ],
@@ -134,7 +134,7 @@ def test_rows_without_numbers_are_counted(files: Any) -> None:
         return old[: old.index(b"<sheetData>") + 11] + rows + old[old.index(b"</sheetData>") :]
 
     data = files.changed(files.book(Sheet=[["x"]]), {"xl/worksheets/sheet1.xml": write})
-    with pytest.raises(DocParserError, match="a sheet has 1 cells in 246 rows and 16384 columns"):
+    with pytest.raises(DocParserError, match="a sheet has 1 cell in 246 rows and 16384 columns"):
         SpreadsheetParser().parse(data, source="x.xlsx")
 
 
@@ -274,7 +274,7 @@ def test_a_sheet_may_have_some_empty_cells_and_twenty_more_for_each_with_text(
     if is_read:
         _check_extent(sheet, "a.xlsx")
     else:
-        with pytest.raises(DocParserError, match="a sheet has 1 cells in 3 rows and 26 columns"):
+        with pytest.raises(DocParserError, match="a sheet has 1 cell in 3 rows and 26 columns"):
             _check_extent(sheet, "a.xlsx")
 
 

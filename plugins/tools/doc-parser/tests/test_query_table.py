@@ -45,7 +45,7 @@ def test_a_sum_counts_every_row(orders: str) -> None:
 
 def test_without_sql_tables_columns_and_first_rows_are_listed(orders: str) -> None:
     text = str(query(orders).content)
-    assert '"orders" ("Order" TEXT, "Customer" TEXT, "Price" NUMERIC, "Paid" TEXT), 3000 rows' in text
+    assert '"orders" ("Order" TEXT, "Customer" TEXT, "Price" NUMERIC, "Paid" TEXT), 3,000 rows' in text
     assert "customer 0" in text
 
 

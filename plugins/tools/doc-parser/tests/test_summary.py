@@ -53,7 +53,7 @@ def test_every_part_is_read_by_the_model_of_the_agent_and_counts_in_its_run(manu
     result = agent.ask(QUESTION)
     text = "\n".join(reading.prompts)
     assert all(f"Valve {n} opens" in text for n in range(12))
-    assert "parts of the document" in result.text
+    assert "Based on the whole document (" in result.text
     assert result.usage.prompt_tokens == len(reading.prompts) + 2  # a token for each request
 
 
@@ -88,7 +88,7 @@ def test_a_document_may_have_as_many_parts_as_allowed(manual: str, monkeypatch: 
     reading = Reading()
     call_alone(manual, reading, monkeypatch)
     count = sum(prompt.startswith("Below is part") for prompt in reading.prompts)
-    assert f"all {count} parts" in call_alone(manual, Reading(), monkeypatch, max_parts=count)
+    assert f"({count} parts)" in call_alone(manual, Reading(), monkeypatch, max_parts=count)
     with pytest.raises(ToolArgumentError, match=f"has {count} parts .* but the limit is {count - 1}: "):
         call_alone(manual, Reading(), monkeypatch, max_parts=count - 1)
 
@@ -97,7 +97,7 @@ def test_notes_that_cannot_be_joined_are_given_as_they_are(manual: str, monkeypa
     for fails_at in ("Below are notes", "notes on the parts of a document, in order. Join them to one summary without"):
         text = call_alone(manual, Reading(fails_at=fails_at), monkeypatch)
         assert {f"{n}" for n in range(12)} <= set(text.split())
-        assert "all 12 parts" in text or "Based on all" in text
+        assert "Based on the whole document (12 parts)" in text
         assert "combining them failed: " in text
         assert "no quota" in text
 

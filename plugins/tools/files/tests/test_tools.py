@@ -103,7 +103,7 @@ def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do)
     assert do(ReadFile, path="hole.txt", end_line=1).startswith("1\tx\n")
     cfg = {"max_scan_bytes": 100_000}
     assert "stopped at line" in do(ReadFile, path="hole.txt", start_line=6000, cfg=cfg)
-    assert "1 files are too large" in do(SearchFiles, query="nothing")
+    assert "skipped 1 file too large" in do(SearchFiles, query="nothing")
     with pytest.raises(ToolArgumentError, match="larger than 10,485,760 bytes"):
         edit(do, "hole.txt", "x", "y")
 
@@ -320,7 +320,7 @@ def test_a_file_of_just_the_limit_can_be_written_edited_and_searched(root: Path,
     (root / "b").write_text("third 789")
     with pytest.raises(ToolArgumentError, match="b is larger than 8 bytes"):
         do(EditFile, path="b", edits=[{"old_text": "third", "new_text": "x"}], cfg=cfg)
-    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third\n\n[1 files are too large to search]"
+    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third\n\n[skipped 1 file too large to search]"
 
 
 def test_the_copy_of_a_private_file_is_private_while_it_is_written(
@@ -441,7 +441,7 @@ def test_a_text_that_occurs_millions_of_times_is_answered_at_once(root: Path, do
     (root / "a").write_text("a\n" * 2_000_000)
     with pytest.raises(ToolArgumentError, match="on lines 1, 2, 3, 4, 5, …: add"):
         edit(do, "a", "a", "b")
-    assert edit(do, "a", "a\n", "b\n", replace_all=True) == ("Edited a: 2000000 replacements, at line 1, 2, 3, 4, 5.")
+    assert edit(do, "a", "a\n", "b\n", replace_all=True) == "Edited a: 2,000,000 replacements, at line 1, 2, 3, 4, 5."
 
 
 def test_edits_at_once_are_all_there_afterwards(root: Path, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -564,7 +564,7 @@ def test_a_workspace_that_nobody_has_written_to_is_empty(root: Path, do: Do) -> 
 
 def test_a_file_whose_name_has_a_line_break_cannot_pretend_to_be_two(root: Path, do: Do) -> None:
     (root / "a\nsecret.txt").write_text("x")
-    assert do(ListFiles, path=".") == "a\\nsecret.txt (1 bytes)"
+    assert do(ListFiles, path=".") == "a\\nsecret.txt (1 byte)"
     assert do(SearchFiles, query="x") == "a\\nsecret.txt\n1: x"
 
 

@@ -149,5 +149,5 @@ def test_a_text_has_as_many_parts_as_it_needs(tmp_path: Path, chars: int, parts:
     tool = SkillTool({"it": load_skill(folder)})
     found = [tool.call({"name": "it", "file": "a", "part": number + 1}) for number in range(parts)]
     assert sum(part.partition("\n[part")[0].count("x") for part in found) == chars
-    with pytest.raises(ToolArgumentError, match=f"no part {parts + 1}: the text has {parts} parts"):
+    with pytest.raises(ToolArgumentError, match=rf"no part {parts + 1}: the text has {parts} parts?$"):
         tool.call({"name": "it", "file": "a", "part": parts + 1})

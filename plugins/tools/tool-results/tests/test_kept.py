@@ -49,7 +49,7 @@ def test_a_model_reads_the_beginning_then_parts_and_searches(finish: Any) -> Non
     )
     beginning, note = first.message.items
     assert len(beginning.text or "") < 600
-    assert "in 1000 lines and is stored as 'result_1'" in str(note.text)
+    assert "in 1,000 lines and is stored as 'result_1'" in str(note.text)
     assert first.metadata["kept_as"] == "result_1"
     assert part.message.content.split("\n")[0] == f"500: line 500 {'x' * 20}"
     assert "[499 more lines, starting at line 502]" in part.message.content
@@ -163,11 +163,11 @@ def read(text: str, **arguments: Any) -> str:
     [
         ({}, "1: a\n2: b\n3: A\n4: c"),
         ({"lines": 4}, "1: a\n2: b\n3: A\n4: c"),
-        ({"lines": 3}, "1: a\n2: b\n3: A\n[1 more lines, starting at line 4]"),
+        ({"lines": 3}, "1: a\n2: b\n3: A\n[1 more line, starting at line 4]"),
         ({"from_line": 4}, "4: c"),
         ({"search": "a"}, "1: a\n3: A"),
         ({"search": "A", "from_line": 2}, "3: A"),
-        ({"search": "a", "lines": 1}, "1: a\n[1 more matching lines, starting at line 3]"),
+        ({"search": "a", "lines": 1}, "1: a\n[1 more matching line, starting at line 3]"),
     ],
 )
 def test_a_part_has_the_lines_that_are_asked_for(arguments: dict[str, Any], part: str) -> None:
@@ -196,9 +196,9 @@ def test_two_hundred_lines_are_read_unless_more_are_asked_for() -> None:
 
 def test_a_part_of_just_the_characters_of_a_part_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_module, "PART_CHARS", 10)
-    assert read("ab\nc") == "1: ab\n[1 more lines, starting at line 2]"
+    assert read("ab\nc") == "1: ab\n[1 more line, starting at line 2]"
     assert read("a\nb") == "1: a\n2: b"
-    assert read("abcdefghijk\nb") == "1: abcdefghijk\n[1 more lines, starting at line 2]"
+    assert read("abcdefghijk\nb") == "1: abcdefghijk\n[1 more line, starting at line 2]"
 
 
 def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:

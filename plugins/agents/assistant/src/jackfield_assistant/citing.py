@@ -12,6 +12,7 @@ from typing import Any
 
 from jackfield.citations import CITATIONS, Citation
 from jackfield.messages import basename_of
+from jackfield.plurals import format_count
 from jackfield.results import WARNINGS
 from jackfield.retrieval import Chunk, shown_path
 from jackfield_documents import headings_in_part, is_url, passages
@@ -75,7 +76,7 @@ class Checked:
         reported = dict(islice(self.dropped.items(), _MOST_REPORTED))
         lines = [f"citation [{mark}] in the answer is invalid: {reason}" for mark, reason in reported]
         if more := len(self.dropped) - len(reported):
-            lines.append(f"{more} more citations in the answer are invalid")
+            lines.append(f"{format_count(more, 'more invalid citation')} in the answer")
         data: dict[str, object] = {
             CITATIONS: [citation.to_dict() for citation in self.citations],
             "dropped": [{"mark": mark, "reason": why, "times": times} for (mark, why), times in reported.items()],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jackfield.cli import Parser, escape_line, print_json, print_table
+from jackfield.plurals import format_count
 
 if TYPE_CHECKING:
     from jackfield_eval.cases import Suite
@@ -108,14 +109,13 @@ def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
 
     failed = sum(result.errors for result in report.agents)
     if failed:
-        yield f"{failed} {'run' if failed == 1 else 'runs'} failed"
+        yield f"{format_count(failed, 'run')} failed"
     minimum = options.min or 0
     for result in report.agents:
         if result.share < minimum:
             yield f"{result.agent} passed {percent(result.share)}, below the minimum of {percent(minimum)}"
     if options.no_worse and report.comparison and report.comparison.worse:
-        worse = len(report.comparison.worse)
-        yield f"{worse} {'case' if worse == 1 else 'cases'} got worse"
+        yield f"{format_count(len(report.comparison.worse), 'case')} got worse"
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _agent_line(result: AgentResult) -> str:
 
     share = f"{percent(result.share)} passed ({_format_percents(result.share_interval)})"
     interval = f" ({_format_interval(result.score_interval, '.2f')})" if result.score_interval else ""
-    usage = f"{result.usage.total_tokens} tokens"
+    usage = format_count(result.usage.total_tokens, "token")
     if result.usage.cost is not None:
         usage += f", {result.usage.cost:f} {result.usage.currency or ''}".rstrip()
     return f"{result.agent}: {share}, score {result.score:.2f}{interval}, {usage}"
@@ -171,7 +171,7 @@ def _agent_line(result: AgentResult) -> str:
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     interval = f" ({_format_interval(comparison.interval, '+.2f')})" if comparison.interval else ""
-    pairs = "1 pair" if comparison.pairs == 1 else f"{comparison.pairs} pairs"
+    pairs = format_count(comparison.pairs, "pair")
     yield f"since {comparison.since}: score {comparison.difference:+.2f}{interval} over {pairs}"
     for case in comparison.worse:
         yield f"  worse: {case}"
@@ -199,7 +199,7 @@ def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None
         return
 
     def show(done: int, total: int) -> None:
-        write(f"{done} of {total} runs")
+        write(f"{done} of {format_count(total, 'run')}")
 
     def write(text: str) -> None:
         sys.stderr.write(f"\r\x1b[K{text}")

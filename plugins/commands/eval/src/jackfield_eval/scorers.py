@@ -21,6 +21,7 @@ from jackfield.messages import FunctionCall, Usage
 from jackfield.models import get_chat_model
 from jackfield.patterns import MAX_STEPS, count_steps
 from jackfield.plugins import PluginHost
+from jackfield.plurals import format_count
 from jackfield.settings import Settings
 from jackfield.suggestions import suggest
 from jackfield_eval.functions import load_function
@@ -274,7 +275,7 @@ def _difference(expected: object, value: object, *, subset: bool, path: str = "$
             pairs = [(f"{path}.{key}", entry, value[key]) for key, entry in expected.items()]
         case list(), list():
             if len(expected) != len(value):
-                return f"{path} (expected {len(expected)} entries, got {len(value)})"
+                return f"{path} (expected {format_count(len(expected), 'entry', 'entries')}, got {len(value)})"
             pairs = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(expected, value, strict=True))]
         case _:
             # True equals 1 in Python, but not in JSON.

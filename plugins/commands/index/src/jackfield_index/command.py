@@ -15,6 +15,7 @@ from jackfield.cli import with_consent
 from jackfield.consent import Request, record_consent, require_consent
 from jackfield.errors import ConfigError, JackfieldError, PluginNotFoundError
 from jackfield.plugins import default_host
+from jackfield.plurals import format_count
 from jackfield.retrieval import Corpus, Hit, Searcher, Where, make_searcher, shown_path
 from jackfield_agent_files.effects import request_for
 from jackfield_documents import RAGConfig, ask_all, failures_noted, fuse, why_nothing_reads
@@ -25,10 +26,12 @@ from jackfield_index.output import (
     describe_failures,
     describe_hit,
     describe_index,
+    describe_size,
     hit_facts,
     index_facts,
     say,
     say_json,
+    summarize_index,
     warn,
 )
 from jackfield_index.progress import ProgressLine
@@ -97,7 +100,8 @@ def _set(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"documents": count})
     else:
-        say(f"{shown_path(options.name)}: {count} documents now have {', '.join(map(shown_path, options.values))}")
+        names = ", ".join(map(shown_path, options.values))
+        say(f"{shown_path(options.name)}: set {names} on {format_count(count, 'document')}")
     return 0
 
 
@@ -169,7 +173,7 @@ def _report(
         say(
             f"{shown_path(options.name)}: {built.read} read{outdated}, {built.unchanged} unchanged, "
             f"{built.removed} removed, {len(built.failed)} failed, {len(built.skipped)} skipped; "
-            f"it contains {facts.documents} documents, {facts.chunks} chunks"
+            f"it contains {describe_size(facts)}"
         )
     sys.stdout.flush()  # `watch` keeps running
 
@@ -290,12 +294,12 @@ def _has_path(options: argparse.Namespace) -> bool:
 
 
 def _list(options: argparse.Namespace) -> int:
-    indexes = [index_facts(KnowledgeIndex(name)) for name in index_names()]
+    indexes = [KnowledgeIndex(name) for name in index_names()]
     if options.json:
-        say_json(indexes)
+        say_json([index_facts(index) for index in indexes])
         return 0
-    for facts in indexes:
-        say(str(facts.get("error") or f"{facts['name']}: {facts['documents']} documents, {facts['chunks']} chunks"))
+    for index in indexes:
+        say(summarize_index(index))
     if not indexes:
         say("There is no index yet. To build one, run: jackfield index build NAME FILES")
     return 0

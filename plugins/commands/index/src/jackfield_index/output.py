@@ -10,9 +10,10 @@ from pathlib import Path
 
 from jackfield.errors import JackfieldError
 from jackfield.messages import name_in_file
+from jackfield.plurals import format_count
 from jackfield.retrieval import Hit, shown_path
 from jackfield_documents import headings_in_part, score_as_json
-from jackfield_knowledge import Built, KnowledgeIndex
+from jackfield_knowledge import Built, IndexFacts, KnowledgeIndex
 
 _SHOWN_CHARS = 200
 _SHOWN_FAILURES = 10
@@ -68,8 +69,7 @@ def all_facts(index: KnowledgeIndex) -> dict[str, object]:
 def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
     """Yield an index's settings, searchers and files as lines."""
     facts = index.facts()
-    sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
-    yield f"{shown_path(name)}: {facts.documents} documents, {sizes}"
+    yield f"{shown_path(name)}: {describe_size(facts)} of up to {format_count(facts.size_tokens, 'token')}"
     yield f"in {shown_path(str(index.folder))}"
     searchers = index.searchers()
     if searchers:
@@ -77,7 +77,20 @@ def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
     for step in index.names():
         yield f"  {'+' if step.adds else '-'} {shown_path(step.name)}"
     for file in index.documents():
-        yield f"    {_relative(file.location)}: {shown_path(file.error) or f'{file.chunks} chunks'}"
+        yield f"    {_relative(file.location)}: {shown_path(file.error) or format_count(file.chunks, 'chunk')}"
+
+
+def summarize_index(index: KnowledgeIndex) -> str:
+    """Return a line with an index's name and size, or the reason it cannot be read."""
+    try:
+        return f"{index.name}: {describe_size(index.facts())}"
+    except JackfieldError as error:
+        return str(error)
+
+
+def describe_size(facts: IndexFacts) -> str:
+    """Return the number of documents and chunks in an index, as in `1 document, 2 chunks`."""
+    return f"{format_count(facts.documents, 'document')}, {format_count(facts.chunks, 'chunk')}"
 
 
 def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
@@ -85,7 +98,7 @@ def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
     for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
         yield f"{_relative(path)}: {shown_path(reason)}"
     if len(built.failed) > _SHOWN_FAILURES:
-        yield f"and {len(built.failed) - _SHOWN_FAILURES} more files could not be read"
+        yield f"and {format_count(len(built.failed) - _SHOWN_FAILURES, 'more file')} could not be read"
     for name in built.missing:
         yield f"{_relative(name)} no longer exists or matches nothing, so none of its documents are in the index"
     for problem in problems:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from jackfield.plurals import format_count
+
 FILE = "third_parties.json"
 
 
@@ -51,7 +53,7 @@ class Listed:
         if self.tested != self.version:
             return f"tests passed for {self.tested} only"
         expected = (self.counts or {}).get("xfailed", 0)
-        return f"tests passed, {expected} known deviations" if expected else "tests passed"
+        return f"tests passed, {format_count(expected, 'known deviation')}" if expected else "tests passed"
 
     @classmethod
     def of(cls, distribution: str, entry: Mapping[str, Any]) -> Listed:

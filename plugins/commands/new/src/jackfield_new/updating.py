@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jackfield.errors import ConfigError
+from jackfield.plurals import format_count
 from jackfield_new.questions import Answers
 from jackfield_new.remotes import run_git
 
@@ -131,7 +132,7 @@ def _changes(folder: Path, before: Files, files: Files) -> Iterator[Change]:
         else:
             merged, conflicts = _merge(present, base or b"", new)
             action = (
-                f"CONFLICT in {conflicts} {'place' if conflicts == 1 else 'places'}: look for <<<<<<<"
+                f"CONFLICT in {format_count(conflicts, 'place')}: look for <<<<<<<"
                 if conflicts
                 else "merged with your changes"
             )

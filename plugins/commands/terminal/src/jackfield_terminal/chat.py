@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from jackfield.cli import escape_line, guard_output, terminal_columns, wrap_line
+from jackfield.plurals import format_count
 from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.line_editor import Lines, open_lines
 from jackfield_terminal.options import chat_parser
@@ -57,7 +58,7 @@ def _greet(conversation: Conversation, problem: str) -> None:
     if conversation.unused_prompt:
         _say(f"! chat ignores the prompt in {conversation.options.config}; to use the prompt, run: jackfield run")
     if conversation.options.session or conversation.options.continue_last:
-        _say(f"session {conversation.session}: {len(conversation.history)} messages so far")
+        _say(f"session {conversation.session}: {format_count(len(conversation.history), 'message')} so far")
 
 
 def _read_line(lines: Lines) -> str | None:

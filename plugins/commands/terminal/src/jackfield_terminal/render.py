@@ -27,6 +27,7 @@ from jackfield.events import (
     ToolStarted,
     TurnFinished,
 )
+from jackfield.plurals import format_count
 from jackfield_terminal.safe_text import Terminal, shown_text
 from jackfield_terminal.word_wrap import WordWrapper
 
@@ -296,7 +297,9 @@ def _lines_about(event: Event) -> list[_Line]:
         case ApprovalNeeded(calls):
             return [_Line(f"needs approval: {', '.join(escape_line(call.name) for call in calls)}", is_warning=True)]
         case HistoryTrimmed(dropped, shortened, before, after):
-            change = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
+            change = (
+                f"{format_count(dropped, 'message')} left out, {shortened} shortened (about {before} → {after} tokens)"
+            )
             return [_Line(f"the conversation is too long: {change}", is_warning=True)]
         case PluginEvent(_, data) if data.get("note"):
             return [_Line(_whole_line(data["note"]), is_warning=True)]

@@ -15,6 +15,7 @@ from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_
 from jackfield.defaults import STORE
 from jackfield.errors import ConfigError, RunNotFoundError
 from jackfield.plugins import default_host
+from jackfield.plurals import format_count
 from jackfield.stores import RUNNING, Store, StoredRun
 from jackfield.suggestions import list_names
 from jackfield_terminal.options import add_run_options, add_schema_option, create_agent_from
@@ -429,7 +430,7 @@ def _format_message(message: Mapping[str, Any]) -> str:
         return _format_call(call)
     if isinstance(content, str):
         return content
-    return f"[{len(content)} parts]" if content else ""
+    return f"[{format_count(len(content), 'part')}]" if content else ""
 
 
 def _format_call(call: Mapping[str, str]) -> str:

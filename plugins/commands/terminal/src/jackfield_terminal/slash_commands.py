@@ -12,6 +12,7 @@ from typing import Protocol
 from jackfield.cli import escape_line
 from jackfield.errors import JackfieldError
 from jackfield.messages import basename_of
+from jackfield.plurals import format_count
 from jackfield_terminal.conversation import Conversation
 from jackfield_terminal.inputs import make_attachment
 from jackfield_terminal.screen import describe_tools
@@ -108,7 +109,8 @@ def _model(conversation: Conversation, rest: str, say: Say) -> None:
 
 def _usage(conversation: Conversation, _rest: str, say: Say) -> None:
     summary = conversation.screen.total
-    say(f"{', '.join(summary.figures())}, {summary.calls} tool calls, {len(conversation.history)} messages")
+    calls, messages = format_count(summary.calls, "tool call"), format_count(len(conversation.history), "message")
+    say(f"{', '.join(summary.figures())}, {calls}, {messages}")
     for row in conversation.agent.model.facts.prices:
         if row.valid_until is None:
             say(f"prices from {row.valid_from}: {row.source or 'your own'}")

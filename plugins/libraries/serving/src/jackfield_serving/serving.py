@@ -23,6 +23,7 @@ from jackfield.messages import (
     without_system_text,
 )
 from jackfield.plugins import Plugins, default_host
+from jackfield.plurals import format_count
 from jackfield.request import GenerateOptions, language_of
 from jackfield.runs import open_calls
 from jackfield.stores import RUNNING, Store, load_store
@@ -771,12 +772,13 @@ class Serving:
             raise DrainingError("this server is shutting down: try another one", retry_after_s=retry_after_s)
         if self._driver.count >= self.limits.runs + self.limits.queue:
             raise TooManyRunsError(
-                f"{self._driver.count} runs are active: try again later", retry_after_s=retry_after_s
+                f"this server already has {format_count(self._driver.count, 'active run')}: try again later",
+                retry_after_s=retry_after_s,
             )
         most = self.limits.runs_per_owner
         if most is not None and sum(live.run.owner == owner for live in self._driver.active()) >= most:
             raise TooManyRunsError(
-                f"you already have {most} active {'run' if most == 1 else 'runs'}: wait until one finishes",
+                f"you already have {format_count(most, 'active run')}: wait until one finishes",
                 retry_after_s=retry_after_s,
             )
 
@@ -785,7 +787,7 @@ class Serving:
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
-                f"{waiting} runs are waiting for a human, the maximum for runs in memory: "
+                f"this server already has {format_count(waiting, 'run')} waiting for a human, the maximum in memory: "
                 "answer or cancel some, or configure a store",
                 retry_after_s=self.limits.retry_after_s,
             )

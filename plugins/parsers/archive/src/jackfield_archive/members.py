@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jackfield.errors import DocParserError
+from jackfield.plurals import format_count
 from jackfield.retrieval import Block, Document, Part, shown_path
 
 MAX_UNPACKED = 200 * 2**20  # bytes
@@ -54,11 +55,11 @@ def document_of(members: Sequence[Member], *, source: str) -> Document:
 def _lines(members: Sequence[Member], *, hidden: int) -> Iterator[str]:
     for member in members[:_SHOWN_NAMES]:
         state = "" if member.data is not None else f", not read: {member.reason or 'corrupted'}"
-        yield f"- {_shown(member.name)} ({member.size_bytes:,} bytes{state})"
+        yield f"- {_shown(member.name)} ({format_count(member.size_bytes, 'byte')}{state})"
     if len(members) > _SHOWN_NAMES:
-        yield f"- and {len(members) - _SHOWN_NAMES:,} more files"
+        yield f"- and {format_count(len(members) - _SHOWN_NAMES, 'more file')}"
     if hidden:
-        yield f"- and {hidden:,} hidden files (not read)"
+        yield f"- and {format_count(hidden, 'hidden file')} (not read)"
 
 
 def _shown(name: str) -> str:

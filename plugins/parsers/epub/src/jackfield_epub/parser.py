@@ -76,15 +76,15 @@ class EpubParser(Parser):
         _check_open(archive, set(chapters), source)
         blocks, unreadable = _read(archive, chapters, _contents(archive, items.values(), source), source)
         if not blocks:
-            raise DocParserError(f"{source} {_why_nothing(len(chapters), unreadable)}")
+            raise DocParserError(f"{source} {_why_nothing(unreadable)}")
         title, stated = _stated(book)
         metadata = {"chapters": len(chapters), "unread": unreadable, **stated}
         return Document(source, tuple(blocks), content_hash="", title=title or _heading(blocks), metadata=metadata)
 
 
-def _why_nothing(chapters: int, unreadable: Collection[str]) -> str:
+def _why_nothing(unreadable: Collection[str]) -> str:
     if unreadable:
-        return f"is corrupted: none of its {chapters} chapters can be read"
+        return "is corrupted: none of its chapters can be read"
     return "contains no text: it may contain only images"
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
+from jackfield.plurals import format_count
 from jackfield.retrieval import Block, Document, Parser
 from jackfield_documents import pipe_table
 from jackfield_office.comments import comments_of_sheet
@@ -183,7 +184,7 @@ def _check_extent(sheet: bytes, source: str) -> None:
     columns = max(map(_number_of_column, set(_COLUMN.findall(sheet))), default=26)
     if rows * columns > _EMPTY_ALWAYS + _EMPTY_PER_CELL * cells:
         raise DocParserError(
-            f"{source} cannot be read: a sheet has {cells} cells in {rows} rows and {columns} columns. "
+            f"{source} cannot be read: a sheet has {format_count(cells, 'cell')} in {rows} rows and {columns} columns. "
             "Delete the empty rows and columns at the end of the sheet"
         )
 

@@ -103,9 +103,9 @@ def _check_ends(data: bytes, source: str) -> None:
 
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
-        raise DocParserError(f"{source} is corrupted: none of its {reading.count} pages can be read")
+        raise DocParserError(f"{source} is corrupted: none of its pages can be read")
     if len(reading.without_text) == len(reading.pages) and not reading.scanned:
-        raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or images")
+        raise DocParserError(f"{source} has no text layer: every page is empty or an image")
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:

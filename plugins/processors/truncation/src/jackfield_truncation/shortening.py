@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from jackfield.config import Lang
+from jackfield.plurals import format_count
 from jackfield.tokenizers import TokenCounter
 
 _CLOSE_ENOUGH = 0.9  # fraction of the allowed tokens; each step closer requires another count
@@ -73,4 +74,4 @@ def _without_middle(text: str, kept: int, lang: Lang) -> str:
 def _note(characters: int, lang: Lang) -> str:
     if lang == "zh":
         return f"\n[此处省略 {characters} 个字符]\n"
-    return f"\n[{characters} characters left out here]\n"
+    return f"\n[{format_count(characters, 'character')} left out here]\n"

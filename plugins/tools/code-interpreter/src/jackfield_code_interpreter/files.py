@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from jackfield.plurals import format_count
 from jackfield_confine.paths import FILE, open_folder
 
 _PIECE_BYTES = 1 << 20
@@ -55,7 +56,7 @@ class BroughtFiles:
         """
         notes = [note for path in paths for note in self._bring(path)]
         if len(notes) > _MAX_NOTES:
-            notes[_MAX_NOTES:] = [f"Note: the same applies to {len(notes) - _MAX_NOTES} more files."]
+            notes[_MAX_NOTES:] = [f"Note: the same applies to {format_count(len(notes) - _MAX_NOTES, 'more file')}."]
         return notes
 
     def _bring(self, path: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from jackfield.agents import BasicAgent
 from jackfield.config import Lang
 from jackfield.errors import ModelServiceError
 from jackfield.messages import ContentItem
+from jackfield.plurals import format_count
 from jackfield.retrieval import Block, Document, Part
 from jackfield.tools import ToolContext
 from jackfield_doc_parser.asking import ask_model
@@ -47,7 +48,7 @@ async def describe_pictures(
             except ModelServiceError:
                 text = ""
         done += 1
-        context.report(f"{done} of {len(pictures)} pictures described")
+        context.report(f"{done} of {format_count(len(pictures), 'picture')} described")
         return " ".join(text.split())
 
     async with asyncio.TaskGroup() as group:

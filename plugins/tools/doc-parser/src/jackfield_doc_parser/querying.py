@@ -14,6 +14,7 @@ from typing import Any
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.messages import basename_of
+from jackfield.plurals import format_count
 from jackfield.retrieval import Document
 from jackfield_documents import cells_of, places_of
 
@@ -59,7 +60,7 @@ class Table:
         """A description of the table for the model, with its first rows."""
         columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(self.columns, self.types, strict=True))
         first = "\n".join(str(list(row)) for row in self.rows[:2])
-        return f'"{self.name}" ({columns}), {len(self.rows)} rows, starting with:\n{first}'
+        return f'"{self.name}" ({columns}), {format_count(len(self.rows), "row")}, starting with:\n{first}'
 
 
 def tables_of(documents: Iterable[Document]) -> list[Table]:

@@ -10,6 +10,7 @@ from jackfield.agents import BasicAgent
 from jackfield.config import Lang
 from jackfield.errors import ModelServiceError, ToolArgumentError
 from jackfield.plugins import default_host
+from jackfield.plurals import format_count
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_counting.estimating import estimate_tokens
@@ -82,8 +83,8 @@ class SummarizeDocument(DocumentTool):
         unread = list(reader.failures)
         useful = [note for note in notes if note and not note.strip(" .。").upper().startswith(_NOTHING)]
         summary = await self._joined(useful, reader, scope.lang)
-        missing = f"{len(unread)} parts could not be read: {unread[0]}" if unread else ""
-        remarks = [missing or f"Based on all {len(texts)} parts of the document."]
+        missing = f"{format_count(len(unread), 'part')} could not be read: {unread[0]}" if unread else ""
+        remarks = [missing or f"Based on the whole document ({format_count(len(texts), 'part')})."]
         if len(reader.failures) > len(unread):
             remarks.append(
                 f"Only the notes on each part are available, because combining them failed: {reader.failures[-1]}"
@@ -145,7 +146,7 @@ class _Reader:
                 except ModelServiceError as error:
                     errors.append(error)
                     return ""
-                self._context.report(f"{number} of {len(prompts)} parts read")
+                self._context.report(f"{number} of {format_count(len(prompts), 'part')} read")
                 return text
 
         tasks = [asyncio.create_task(ask(number, prompt)) for number, prompt in enumerate(prompts, start=1)]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from jackfield.errors import ToolArgumentError
+from jackfield.plurals import format_count
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_counting.estimating import estimate_tokens
@@ -57,7 +58,8 @@ class QueryTable(DocumentTool):
         result = run_query(tables, sql, max_rows=self.config.max_rows)
         rows = [["" if cell is None else str(cell) for cell in row] for row in result["rows"]]
         shown = self._fit(pipe_table([result["columns"], *rows]))
-        more = f"Only the first {len(rows)} rows are shown." if result["more"] else f"{len(rows)} rows."
+        count = format_count(len(rows), "row")
+        more = f"Only the first {len(rows)} rows are shown." if result["more"] else f"{count}."
         metadata = {**readings.metadata(), "columns": result["columns"], "rows": result["rows"]}
         return ToolResult("\n\n".join([shown, more, *readings.problems]), metadata)
 

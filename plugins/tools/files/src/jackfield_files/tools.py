@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
+from jackfield.plurals import format_count
 from jackfield.sync import in_worker
 from jackfield.tools import BaseTool, Editor, ToolContext, Workspace
 from jackfield_files import folder, search
@@ -149,7 +150,9 @@ def _number_lines(part: Part, path: str, first: int) -> str:
     elif not part.seen:
         return f"[{folder.shown(path)} is empty]"
     elif not shown:
-        raise ToolArgumentError(f"{folder.shown(path)} has {part.seen} lines: start_line is past the end of the file")
+        raise ToolArgumentError(
+            f"{folder.shown(path)} has {format_count(part.seen, 'line')}: start_line is past the end of the file"
+        )
     elif not part.is_end:
         shown.append(
             f"[lines {first} to {part.seen} of {folder.shown(path)}; continue with start_line={part.seen + 1}]"
@@ -199,7 +202,8 @@ class WriteFile(_FilesTool):
 def _report_written(arguments: dict[str, Any], data: bytes, *, is_new: bool) -> str:
     content, verb = arguments["content"], "Made" if is_new else "Replaced"
     lines = content.count("\n") + (content[-1:] not in ("", "\n"))
-    return f"{verb} {folder.shown(arguments['path'])}: {lines} line{'' if lines == 1 else 's'}, {len(data):,} bytes."
+    size = f"{format_count(lines, 'line')}, {format_count(len(data), 'byte')}"
+    return f"{verb} {folder.shown(arguments['path'])}: {size}."
 
 
 class EditFile(_FilesTool):
@@ -246,7 +250,7 @@ class EditFile(_FilesTool):
 def _report_edited(path: str, done: list[Replaced]) -> str:
     count = sum(one.count for one in done)
     lines = ", ".join(str(line) for one in done for line in one.lines)
-    return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
+    return f"Edited {folder.shown(path)}: {format_count(count, 'replacement')}, at line {lines}."
 
 
 def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
@@ -294,7 +298,7 @@ def _describe_entry(entry: folder.Entry, path: str, skipped: list[str]) -> str:
     name = folder.shown(_joined(path, entry.path))
     if entry.is_folder:
         return f"{name}/ (not entered)" if entry.path.rpartition("/")[2] in skipped else f"{name}/"
-    return f"{name} (a link)" if entry.is_link else f"{name} ({entry.size_bytes:,} bytes)"
+    return f"{name} (a link)" if entry.is_link else f"{name} ({format_count(entry.size_bytes, 'byte')})"
 
 
 class SearchFiles(_FilesTool):
@@ -406,7 +410,7 @@ class _Matches:
         if self.is_over():
             notes.append("[there may be more matches: search a single folder, or use a more specific query]")
         if self.too_large:
-            notes.append(f"[{self.too_large} files are too large to search]")
+            notes.append(f"[skipped {format_count(self.too_large, 'file')} too large to search]")
         return "\n\n".join([*(self._blocks or ["Nothing was found."]), *notes])
 
 

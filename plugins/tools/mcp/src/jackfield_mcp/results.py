@@ -11,6 +11,7 @@ from jackfield.errors import ToolServiceError, UnsupportedInputError
 from jackfield.jsontext import dumps
 from jackfield.media import Media, media_type_of
 from jackfield.messages import ContentItem
+from jackfield.plurals import format_count
 from jackfield.tools import ToolResult
 from jackfield_backends.images import decode_image
 
@@ -124,7 +125,7 @@ def _charset(media_type: str) -> str:
 
 def _cut(text: str) -> str:
     more = len(text) - _MOST_TEXT
-    return text if more <= 0 else f"{text[:_MOST_TEXT]}\n[{more} more characters]"
+    return text if more <= 0 else f"{text[:_MOST_TEXT]}\n[{format_count(more, 'more character')}]"
 
 
 def _decode(encoded: str) -> bytes | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jackfield.errors import ToolArgumentError
+from jackfield.plurals import format_count
 from jackfield.suggestions import suggest
 from jackfield.tools import BaseTool, ToolContext
 from jackfield_skills.files import files_below, read_text
@@ -84,7 +85,7 @@ def _files(skill: Skill) -> str:
 def _part(text: str, number: int) -> str:
     count = max(1, -(-len(text) // _PART_CHARS))
     if number > count:
-        raise ToolArgumentError(f"no part {number}: the text has {count} parts")
+        raise ToolArgumentError(f"no part {number}: the text has {format_count(count, 'part')}")
     part = text[(number - 1) * _PART_CHARS : number * _PART_CHARS]
     if count == 1:
         return part

@@ -13,6 +13,7 @@ from pydantic import Field
 from jackfield import sync, tool
 from jackfield.errors import ToolServiceError
 from jackfield.messages import ContentItem
+from jackfield.plurals import format_count
 from jackfield.tools import BaseTool, Safety, ToolContext, ToolEntry, ToolResult, cut_text
 from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
 
@@ -68,8 +69,9 @@ class _KeptTool(WrappedTool):
         # In a thread, because megabytes of JSON take long.
         name, lines = await sync.in_worker(kept.keep, text)
         beginning = await sync.in_worker(cut_text, text, self._max_chars)
+        size = f"{len(text):,} characters in {format_count(lines, 'line')}"
         note = (
-            f"[Truncated. The whole result has {len(text)} characters in {lines} lines and is stored as {name!r}: "
+            f"[Truncated. The whole result has {size} and is stored as {name!r}: "
             f"call read_result(result={name!r}, from_line=1) to read it, or add search='…' to find lines.]"
         )
         media = [item for item in items if item.text is None]
@@ -92,17 +94,15 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
         raise ToolServiceError("from_line and lines must be at least 1")
     numbered_lines = _lines_with(search.casefold(), kept, from_line)
     if not numbered_lines:
-        raise ToolServiceError(
-            f"No line from {from_line} on contains {search!r}" if search else f"{result!r} has only {len(kept)} lines"
-        )
+        if search:
+            raise ToolServiceError(f"No line from {from_line} on contains {search!r}")
+        raise ToolServiceError(f"{result!r} has only {format_count(len(kept), 'line')}")
     part = _fitting(numbered_lines[:lines])
     left = len(numbered_lines) - len(part)
-    more = (
-        f"\n[{left} more {'matching ' if search else ''}lines, starting at line {numbered_lines[len(part)][0]}]"
-        if left
-        else ""
-    )
-    return "\n".join(part) + more
+    if left:
+        noun = "more matching line" if search else "more line"
+        part.append(f"[{format_count(left, noun)}, starting at line {numbered_lines[len(part)][0]}]")
+    return "\n".join(part)
 
 
 def _lines_with(text: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:

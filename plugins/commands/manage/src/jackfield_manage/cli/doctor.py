@@ -10,6 +10,7 @@ from dataclasses import asdict
 from jackfield.cli import escape_line, print_json, terminal_columns, wrap_line
 from jackfield.errors import JackfieldError, PluginNotFoundError
 from jackfield.plugins import PluginHost
+from jackfield.plurals import format_count
 from jackfield.settings import ENABLED_KINDS, normalise
 from jackfield.suggestions import suggest
 from jackfield_manage.distributions import CORE
@@ -46,8 +47,7 @@ def doctor(options: argparse.Namespace) -> int:
         print_json([asdict(finding) for finding in findings])
     else:
         packages = set(only) or {finding.distribution for finding in findings} - {CHAIN, PROJECT, SETTINGS}
-        count = "1 package" if len(packages) == 1 else f"{len(packages)} packages"
-        print(f"{count}, {len(_faulty(findings)) or 'none'} with a fault")
+        print(f"{format_count(len(packages), 'package')}, {len(_faulty(findings)) or 'none'} with a fault")
     return int(any(finding.is_fault for finding in findings))
 
 

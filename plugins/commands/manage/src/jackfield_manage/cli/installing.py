@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jackfield.cli import escape_line
 from jackfield.defaults import MANAGER
+from jackfield.plurals import format_count
 
 if TYPE_CHECKING:
     from jackfield.plugins import Catalog
@@ -159,7 +160,8 @@ def freeze(options: argparse.Namespace) -> int:
         return 0
     path = Path(options.output)
     lockfile.write_lock(frozen.lock, path)
-    print(f"{path}: {len(frozen.lock.plugins)} plugins, {len(frozen.lock.requirements)} requirements")
+    plugins = format_count(len(frozen.lock.plugins), "plugin")
+    print(f"{path}: {plugins}, {format_count(len(frozen.lock.requirements), 'requirement')}")
     return 0
 
 

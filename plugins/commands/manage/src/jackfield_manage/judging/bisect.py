@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from jackfield.errors import ConfigError
+from jackfield.plurals import format_count
 
 Item = TypeVar("Item")
 ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
@@ -46,7 +47,7 @@ class Result:
 
     def sentence(self) -> str:
         """Describe the result in a sentence."""
-        runs = f" ({self.runs} {'run' if self.runs == 1 else 'runs'})"
+        runs = f" ({format_count(self.runs, 'run')})"
         match self.outcome:
             case "culprit":
                 name = self.culprits[0]
