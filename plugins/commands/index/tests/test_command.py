@@ -819,3 +819,22 @@ def test_a_watched_index_follows_files_until_ctrl_c(docs: Path) -> None:
         assert watching.wait(60) == 0
     with pytest.raises(SystemExit):
         main(["index", "watch", "notes", "--interval", "0"])
+
+
+def test_a_build_that_another_process_prevents_is_reported_once_per_outage(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "build", "notes", "docs")
+
+    async def watch(index: KnowledgeIndex, build: Callable[[], Any], **_: Any) -> None:
+        for _ in range(2):
+            with Store(index.folder, "notes").building():
+                for _ in range(3):
+                    with pytest.raises(ConfigError, match="built by another process"):
+                        await build()
+            assert await build()
+
+    monkeypatch.setattr(command, "watch", watch)
+    said = run(capsys, "watch", "notes", "--interval", "5")
+    line = "jackfield: index 'notes' is being built by another process: wait until that process has finished. "
+    assert said == f"{line}The watch continues and tries again\n" * 2

@@ -188,21 +188,27 @@ def _watch(options: argparse.Namespace) -> int:
     searchers = _make_searchers(_recorded_searchers(index, options))
     why_not = why_nothing_reads(default_host(), also=config.parser_for)
     is_building = False
+    reported = ""
 
     async def build() -> bool:
-        nonlocal is_building
+        nonlocal is_building, reported
         is_building = True
         reader = config.reader(default_host(), kept_chars=1)
         with ProgressLine() as line:
             work = index.build(reader=reader, why_not=why_not, on_progress=line)
             try:
                 built, problems = await _build_and_prepare(index, work, searchers, line)
-            except JackfieldError:  # unlike Ctrl-C, which is reported below while `is_building`
+            except JackfieldError as error:  # unlike Ctrl-C, which is reported below while `is_building`
                 is_building = False
+                # `watch` tries again after a ConfigError if the index exists, and ends with any other error.
+                if isinstance(error, ConfigError) and index.exists and str(error) != reported:
+                    reported = str(error)
+                    line.clear()
+                    warn(f"{reported}. The watch continues and tries again")
                 raise
             if built.read or built.removed or problems or built.failed:
                 _report(index, built, problems, options, line)
-        is_building = False
+        is_building, reported = False, ""
         return not problems
 
     try:
