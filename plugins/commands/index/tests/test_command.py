@@ -612,9 +612,11 @@ def test_a_removal_without_a_document_and_a_name_without_files_are_reported(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "build", "notes", "docs")
-    for wrong in (["docs/hous.txt"], ["--where", "name=hous.txt"]):
-        told = run(capsys, "remove", "notes", *wrong)
-        assert told.endswith("\njackfield: the index contains no matching documents, so none were removed\n")
+    told = run(capsys, "remove", "notes", "docs/house.txt", "docs/tide.md", code=1)
+    assert told == "jackfield: index 'notes' does not contain docs/tide.md; did you mean 'docs/tides.md'?\n"
+    assert len(as_json(capsys, "info", "notes")["names"]) == 1, "nothing is recorded"
+    told = run(capsys, "remove", "notes", "--where", "name=hous.txt")
+    assert told.endswith("\njackfield: the index contains no matching documents, so none were removed\n")
     for fitting in (["remove", "notes", "docs/house.txt"], ["build", "notes"]):
         assert "jackfield: " not in run(capsys, *fitting)
     docs.rename(docs.with_name("elsewhere"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -307,6 +308,31 @@ def test_names_that_decide_nothing_are_forgotten(notes: KnowledgeIndex, home: Pa
     assert notes.names()[1:] == [Step(str(home / "docs/a.md"), True)]
     asyncio.run(notes.remove(["docs"], reader=READER))
     assert (notes.names(), notes.documents()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "name", ["docs", "docs/*.md", "docs/a.md", "docs/deleted.md", "docs/new.md", "docs/removed.md"]
+)
+def test_a_name_in_the_index_can_be_removed(notes: KnowledgeIndex, name: str) -> None:
+    write(a="one", deleted="two", removed="three")
+    build(notes, "docs")
+    asyncio.run(notes.remove(["docs/removed.md"], reader=READER))
+    Path("docs/deleted.md").unlink()
+    write(new="four")
+    asyncio.run(notes.remove([name], reader=READER))
+    assert Path(name).name not in located(notes)
+
+
+@pytest.mark.parametrize("name", ["doc", "docs/*.txt", "docs/aa.md", "elsewhere/a.md", "docs2/b.md"])
+def test_a_name_that_is_not_in_the_index_is_not_recorded(notes: KnowledgeIndex, home: Path, name: str) -> None:
+    write(a="one")
+    (home / "docs2").mkdir()
+    (home / "docs2/b.md").write_text("two")
+    build(notes, "docs")
+    with pytest.raises(ConfigError, match=rf"^index 'notes' does not contain {re.escape(name)}; .*docs/a\.md"):
+        asyncio.run(notes.remove(["docs/a.md", name], reader=READER))
+    assert notes.names() == [Step(str(home / "docs"), True)]
+    assert located(notes) == ["a.md"]
 
 
 def test_a_folder_is_no_folder_whose_name_begins_like_it(notes: KnowledgeIndex, home: Path) -> None:

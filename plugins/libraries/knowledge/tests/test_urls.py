@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jackfield.errors import ConfigError
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import Built, KnowledgeIndex
 
@@ -88,7 +89,8 @@ def test_a_page_that_cannot_be_had_now_is_found_as_it_was(url: str, site: Path, 
 
 def test_a_url_is_no_folder_of_others(url: str, change: Change) -> None:
     change("build", f"{url}/a.md", f"{url}/b.md")
-    change("remove", url)
+    with pytest.raises(ConfigError, match="does not contain"):
+        change("remove", url)
     assert len(texts()) == 2
     change("add", url)  # a list of the files
     assert len(texts()) == 3

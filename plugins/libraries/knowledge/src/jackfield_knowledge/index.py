@@ -18,6 +18,7 @@ from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
 from jackfield.retrieval import Where, check_metadata, document_values, kinds_in, shown_path
+from jackfield.suggestions import suggest
 from jackfield.sync import in_worker
 from jackfield_documents import (
     DocumentReader,
@@ -285,11 +286,14 @@ class KnowledgeIndex:
             reader, why_not, on_progress: See `build`.
 
         Raises:
-            ConfigError: See `build`. Also raised if the filter does not fit the documents.
+            ConfigError: See `build`. Also raised if a name matches nothing in the index, or the filter does not fit the
+                documents.
         """
         self._check_exists()
+        removed = _absolute(names)
+        await in_worker(self._check_contains, removed)
         selected = [] if where is None else await in_worker(self.select, where)
-        steps = [Step(name, False) for name in [*_absolute(names), *(one.location for one in selected)]]
+        steps = [Step(name, False) for name in [*removed, *(one.location for one in selected)]]
         return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
 
     async def set_metadata(self, values: Mapping[str, object], *, where: Mapping[str, object]) -> int:
@@ -350,6 +354,22 @@ class KnowledgeIndex:
             raise ConfigError(
                 f"no index named {name!r}; available: {known}. To create it, run: jackfield index build {name} FILES"
             )
+
+    def _check_contains(self, names: Sequence[str]) -> None:
+        """Reject a name that matches no document, no file of an added folder, and no name of the index."""
+        steps = self._store.steps()
+        files = {*_files_of(steps, why_not=None).files, *(one.location for one in self.documents())}
+        for name in names:
+            matches = {*expand([name], most=MOST_FILES).files}
+            is_known = any(_is_inside(step.name, name) for step in steps)
+            if not is_known and len(_without(files, matches, name)) == len(files):
+                shown, near = _relative(name), suggest(_relative(name), {_relative(file) for file in files})
+                raise ConfigError(f"index {shown_path(self.name)!r} does not contain {shown}{near}")
+
+
+def _relative(path: str) -> str:
+    """Return a path as users write it: relative to the working directory if possible, and safe to print."""
+    return shown_path(path.removeprefix(f"{os.getcwd()}{os.sep}"))  # noqa: PTH109 - paths are text here
 
 
 @dataclass(frozen=True, slots=True)
