@@ -135,7 +135,15 @@ def test_a_distribution_is_blocked_however_it_is_spelt(files: Files, spelling: s
     assert "blocked" in why_not(_row("acme.tools"), files.load(JACKFIELD_PLUGINS_BLOCK=spelling))
 
 
-@pytest.mark.parametrize("entry", ["acme", "tool.x", "acme/x"])
+@pytest.mark.parametrize("spelling", ["tool.acme-tools/x", "tool.Acme.Tools/x"])
+def test_one_component_is_blocked_by_its_kind_and_its_distribution(files: Files, spelling: str) -> None:
+    settings = files.load(user=f'block = ["{spelling}"]')
+    assert "blocked" in why_not(_row("acme-tools"), settings)
+    for other in (_row("acme-tools", kind="llm"), _row("acme-tools", name="y"), _row("other")):
+        assert why_not(other, settings) == ""
+
+
+@pytest.mark.parametrize("entry", ["acme", "tool.x", "acme/x", "tool.acme/x"])
 def test_a_block_wins_over_an_allowance_and_a_preference(entry: str) -> None:
     settings = Settings(allow=frozenset({"acme"}), block=frozenset({entry}), prefer={"tool.x": "acme"})
     assert "blocked" in why_not(_row("acme"), settings)

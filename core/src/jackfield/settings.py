@@ -62,7 +62,8 @@ class Settings:
 
     Attributes:
         allow: The normalised names of the only distributions whose plugins may load, or None for all distributions.
-        block: Plugins that never load: distributions, `kind.name` or `distribution/name`.
+        block: Plugins that never load: distributions, `kind.name`, `distribution/name` or
+            `kind.distribution/name`.
         enabled: Processors and observers that are active without being named in code: `processor.name` or
             `processor.distribution/name`. If there is an entry `tool.distribution/*`, names without a distribution also
             match the components that this distribution lists at run time.
@@ -397,12 +398,18 @@ def settings_form(name: str) -> str:
 def block_forms(names: Iterable[str]) -> list[str]:
     """Return all possible meanings of the names in `block`.
 
-    `tool.search` may be a component or the distribution tool-search.
+    `tool.search` may be a component or the distribution tool-search. `tool.acme/search` may be a tool of acme, or
+    anything called search of tool-acme.
     """
     forms = []
     for name in names:
         distribution, slash, component = name.strip().partition("/")
-        forms += [f"{normalise(distribution)}/{component}"] if slash else [distribution, normalise(distribution)]
+        if not slash:
+            forms += [distribution, normalise(distribution)]
+            continue
+        forms.append(f"{normalise(distribution)}/{component}")
+        kind, dot, rest = distribution.partition(".")
+        forms += [f"{kind}.{normalise(rest)}/{component}"] if dot else []
     return forms
 
 

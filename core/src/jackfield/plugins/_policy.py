@@ -120,7 +120,8 @@ class Policy:
         """
         names = {form for row in self.catalog.rows for form in (row.distribution, row.id, row.address)}
         names |= {problem.distribution for problem in self.catalog.problems}
-        if not names.isdisjoint(block_forms([name])) or self._may_be_of_source(name):
+        full = {f"{row.kind}.{row.address}" for row in self.catalog.rows}
+        if not (names | full).isdisjoint(block_forms([name])) or self._may_be_of_source(name):
             return ""
         short = name.rpartition("/")[2]
         close = sorted({row.id for row in self.catalog.rows if short in (row.name, row.id)}) or close_names(name, names)
@@ -132,10 +133,10 @@ class Policy:
         return f"matches no installed plugin{hint}"
 
     def _may_be_of_source(self, name: str) -> bool:
-        distribution, slash, _ = name.partition("/")
+        kind = name.partition(".")[0]
+        distribution, slash, _ = name.removeprefix(f"{kind}." if kind in KINDS else "").partition("/")
         if slash:
             return any(row.is_source for row in self.catalog.of(normalise(distribution)))
-        kind = name.partition(".")[0]
         return kind in KINDS and bool(self.catalog.named(kind, ANY) or self.catalog.named(ANY, ANY))
 
     def _is_chosen(self, row: Row) -> bool:
@@ -175,7 +176,7 @@ def _misfit(row: Row) -> str:
 def is_blocked(row: Row, settings: Settings) -> str:
     """Return the entry in `block` that names a component or its entire distribution, or '' if there is none."""
     if settings.block:  # rarely set; this runs for every row
-        for name in (row.distribution, row.id, row.address):
+        for name in (row.distribution, row.id, row.address, f"{row.kind}.{row.address}"):
             if name in settings.block:
                 return name
     return ""

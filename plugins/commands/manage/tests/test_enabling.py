@@ -39,7 +39,7 @@ FORMS = ("acme-tools", "tool.x", "acme-tools/x", "tool.acme-tools/x")
         ("Acme_Tools", "acme-tools"),
         ("tool.x", "tool.x"),
         ("acme-tools/x", "acme-tools/x"),
-        ("tool.acme-tools/x", "acme-tools/x"),
+        ("tool.acme-tools/x", "tool.acme-tools/x"),
         ("x", "tool.x"),
     ],
 )
@@ -55,6 +55,26 @@ def test_a_disabled_tool_is_enabled_by_any_of_its_names(
     assert enable(host(), [other]) == 0
     assert load_choices() == Choices(block=("kept",))
     assert not host().policy.why_not(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "blocked"),
+    [
+        ("x", {"tool.acme-tools/x", "tool.acme-twins/x", "llm.acme-twins/x"}),
+        ("tool.x", {"tool.acme-tools/x", "tool.acme-twins/x"}),
+        ("acme-twins/x", {"tool.acme-twins/x", "llm.acme-twins/x"}),
+        ("tool.acme-twins/x", {"tool.acme-twins/x"}),
+    ],
+)
+def test_a_name_blocks_all_components_of_that_name_and_no_others(
+    name: str, blocked: set[str], host: Callable[[], PluginHost], site: FakeSite
+) -> None:
+    site.add("acme-twins", {"tool.x": "nowhere", "llm.x": "nowhere"})
+    assert disable(host(), [name]) == 0
+    rows = host().catalog.rows
+    assert {f"{row.kind}.{row.address}" for row in rows if host().policy.why_not(row)} == blocked
+    assert enable(host(), [name]) == 0
+    assert load_choices() == Choices()
 
 
 @pytest.mark.parametrize("name", ["guard", "processor.guard", "acme-guard/guard", "processor.acme-guard/guard"])
@@ -99,7 +119,7 @@ def test_what_another_file_still_blocks_is_an_exit_code_and_what_it_enables_is_b
     assert enable(host(), ["x", "y"]) == 1
     assert f"('tool.x' in {own})" in capsys.readouterr().out
     assert disable(host(), ["guard"]) == 0
-    assert load_choices() == Choices(block=("acme-guard/guard",))
+    assert load_choices() == Choices(block=("processor.acme-guard/guard",))
     own.write_text('enabled = ["processor.gone"]\n')
     with pytest.raises(ConfigError, match=rf"^'processor\.gone' is enabled in {own}: remove it there$"):
         disable(host(), ["processor.gone"])

@@ -19,7 +19,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
     choices = load_choices()
     for name in names:
         rows = _find_rows(host, name)
-        unblocked = {name, *(form for row in rows for form in (row.distribution, row.id, row.address))}
+        unblocked = {name, *(form for row in rows for form in (row.distribution, row.id, row.address, full_name(row)))}
         enabled = [full_name(row) for row in rows if _needs_enabling(host, row)]
         choices = choices.with_changes(
             block=tuple(rule for rule in choices.block if rule not in unblocked),
@@ -40,7 +40,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
     _check_not_enabled(names)
     # Components that still act, by default or because another file enables them, must be blocked.
     host = PluginHost(load_settings(), paths=host.paths)
-    active = [row.address for row in _find_all_rows(host, names) if activation_of(row, host).is_active]
+    active = [full_name(row) for row in _find_all_rows(host, names) if activation_of(row, host).is_active]
     print(f"Wrote {write_choices(choices.blocking(*active))}")
     _report(PluginHost(load_settings(), paths=host.paths), names)
     return 0
@@ -66,14 +66,11 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
         )
     disabled = {name, *(form for row in rows for form in (row.id, full_name(row)))}
     choices = choices.with_changes(enabled=tuple(form for form in choices.enabled if form not in disabled))
-    if all(_acts_if_enabled(row) for row in rows):
-        return choices
-    if normalise(name) in {row.distribution for row in rows}:
+    blocked = [row for row in rows if not _acts_if_enabled(row)]
+    if blocked and normalise(name) in {row.distribution for row in rows}:
         return choices.blocking(normalise(name))
-    row = rows[0]
-    if name == full_name(row):
-        return choices.blocking(row.address)  # a rule cannot name a kind and a package
-    return choices.blocking(name if name == row.address else row.id)
+    is_bare = any(name == row.name for row in rows)  # rules do not have this form
+    return choices.blocking(*(row.id if is_bare else name for row in blocked))
 
 
 def _check_not_enabled(names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from jackfield import __version__
 from jackfield.errors import PluginError
 from jackfield.plugins import Row, scan
-from jackfield.settings import Settings, normalise
+from jackfield.settings import Settings, block_forms, normalise
 from jackfield_manage.distributions import CORE, Distribution, installed, requirements_of
 from jackfield_manage.names import group_by_distribution
 from jackfield_manage.record import changed_files, content_hash
@@ -100,7 +100,7 @@ def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
 def policy_of(settings: Settings) -> Policy:
     """Convert the rules in settings to those of a lock."""
     # Settings also contain the normalised spelling of `tool.search`, as if it were a distribution. Keep only one.
-    duplicates = {normalise(name) for name in settings.block if normalise(name) != name}
+    duplicates = {form for name in settings.block for form in block_forms([name]) if form != name}
     return Policy(
         allow=None if settings.allow is None else tuple(sorted(settings.allow)),
         block=tuple(sorted(settings.block - duplicates)),
