@@ -265,10 +265,10 @@ def test_a_file_whose_name_starts_with_a_dash_is_no_option_of_the_advised_comman
 @pytest.mark.parametrize("by_command", [True, False])
 def test_missing_consent_lists_the_effects_and_the_ways_to_give_it(by_command: bool) -> None:
     error = ConsentNeededError("/srv/my agent.yaml", ["runs code", "starts ls"], by_command=by_command)
-    way = "jackfield trust '/srv/my agent.yaml', or " if by_command else ""
+    way = "run: jackfield trust '/srv/my agent.yaml', or " if by_command else ""
     assert str(error) == (
         "/srv/my agent.yaml needs your consent, because it\n  - runs code\n  - starts ls\n"
-        f"To allow this: {way}pass --trust (in code: trust=True)"
+        f"To allow this, {way}pass --trust (in code: trust=True)"
     )
     again = pickle.loads(pickle.dumps(error))
     assert (again.effects, again.path, again.by_command) == (

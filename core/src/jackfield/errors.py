@@ -86,11 +86,11 @@ class ConsentNeededError(ConfigError):
         """The message, line by line."""
         from jackfield.suggestions import shell_path  # only needed for this error
 
-        command = f"jackfield trust {shell_path(self.path)}, or " if self.by_command else ""
+        command = f"run: jackfield trust {shell_path(self.path)}, or " if self.by_command else ""
         return [
             f"{self.path} needs your consent, because it",
             *(f"  - {effect}" for effect in self.effects),
-            f"To allow this: {command}pass --trust (in code: trust=True)",
+            f"To allow this, {command}pass --trust (in code: trust=True)",
         ]
 
 

@@ -513,7 +513,7 @@ def test_an_index_from_elsewhere_needs_consent_for_what_its_searchers_can_cause(
             for words in (("search", "./cloned", "tides"), ("build", "./cloned"), ("add", "./cloned", "docs")):
                 refused = run(capsys, *words, code=1)
                 assert f"sends data to the server {server.url}" in refused
-                assert "To allow this: pass --trust" in refused
+                assert "To allow this, pass --trust" in refused
             assert len(server.requests) == asked
             run(capsys, "search", "./cloned", "tides", "--trust")
             assert len(server.requests) > asked
@@ -530,7 +530,7 @@ def test_an_agent_file_needs_consent_for_the_server_it_names(
     )
     refused = run(capsys, *words, "--agent", "agent.json", code=1)
     assert f"sends data to the server {server.url}" in refused
-    assert "To allow this: jackfield trust agent.json, or pass --trust" in refused
+    assert "To allow this, run: jackfield trust agent.json, or pass --trust" in refused
     assert server.requests == []
     run(capsys, *words, "--agent", "agent.json", "--trust")
 

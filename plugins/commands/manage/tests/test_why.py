@@ -69,7 +69,7 @@ def test_what_acts_unasked_says_who_enabled_it(site: FakeSite, explain: Explain)
     assert (redact.acts, redact.acts_because) == (True, "acts in every run (/project/pyproject.toml enables it)")
     assert tool.acts is None
     (line,) = (line for line in explain("acme")[0].lines() if "acts only" in line)
-    assert line.endswith("named in code or enabled: jackfield plugins enable processor.redact")
+    assert line.endswith("named in code or enabled. To enable it, run: jackfield plugins enable processor.redact")
 
 
 def test_who_requires_a_plugin_is_told_with_the_extra_it_takes(site: FakeSite, explain: Explain) -> None:
@@ -173,7 +173,7 @@ def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explai
         "  It acts in every run (`enabled` enables it).",
         "processor.x is blocked ('processor.x' in `block`).",
         "processor.y may load.",
-        "  It acts only if it is named in code or enabled: jackfield plugins enable processor.y",
+        "  It acts only if it is named in code or enabled. To enable it, run: jackfield plugins enable processor.y",
         "store.s may load.",
         "tool.x may load.",
         "  one and two also offer it.",

@@ -145,7 +145,7 @@ def test_a_face_may_have_the_path_of_the_metrics() -> None:
 
 
 def test_a_face_without_http_is_refused() -> None:
-    with pytest.raises(ConfigError, match="face 'object' does not support HTTP: run jackfield serve --stdio"):
+    with pytest.raises(ConfigError, match=r"To use it, run: jackfield serve --stdio object$"):
         ServingApp(None, [object()], None)  # type: ignore[arg-type]
 
 

@@ -152,7 +152,7 @@ def options(*words: str) -> argparse.Namespace:
     [
         ((), "finished", "r1", ""),
         ((), "token_limit", "r1", ""),
-        (("-m", "echo:m"), "input_needed", "r1", "To reply: jackfield chat --model echo:m\n"),
+        (("-m", "echo:m"), "input_needed", "r1", "To reply, run: jackfield chat --model echo:m\n"),
         (
             ("-m", "echo:m"),
             "approval_needed",

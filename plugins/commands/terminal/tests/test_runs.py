@@ -173,7 +173,7 @@ def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, 
     assert code == 1
     assert "calls the tool storage with" in err
     assert "evil" in err
-    assert "To allow this: pass --trust" in err
+    assert "To allow this, pass --trust" in err
     with sqlite3.connect(tmp_path / "clone/own.sqlite") as file:
         file.execute("UPDATE runs SET state = 'running'")
     file.close()
@@ -245,7 +245,7 @@ def test_a_chat_with_a_session_goes_on_where_it_was(jackfield: Run) -> None:
 def test_where_a_person_is_next_a_run_names_the_command_that_holds_a_conversation(jackfield: Run) -> None:
     code, out, err = jackfield("run", *MODEL, "--agent", "user", "Hello")
     assert (code, out) == (1, "")
-    assert err.endswith("To reply: jackfield chat --model offline:extractive --agent user\n")
+    assert err.endswith("To reply, run: jackfield chat --model offline:extractive --agent user\n")
 
 
 def test_an_agent_file_names_its_store(jackfield: Run, tmp_path: Path) -> None:

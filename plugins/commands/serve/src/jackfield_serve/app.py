@@ -104,7 +104,9 @@ class ServingApp:
         for face in faces:
             if not isinstance(face, HttpServer):
                 name = getattr(face, "name", type(face).__name__)
-                raise ConfigError(f"face {name!r} does not support HTTP: run jackfield serve --stdio {name}")
+                raise ConfigError(
+                    f"face {name!r} does not support HTTP. To use it, run: jackfield serve --stdio {name}"
+                )
             for path in face.paths:
                 clean = "/" + path.strip("/")
                 if clean in self.paths:

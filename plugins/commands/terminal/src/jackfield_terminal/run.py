@@ -230,7 +230,7 @@ def print_output(result: RunResult[Any], options: argparse.Namespace) -> None:
 def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> str:
     """Return the command to type if a run awaits the user, otherwise ''. `run_id` is '' for an unrecorded run."""
     if stop_reason == "input_needed":
-        return f"To reply: {_command(options, 'jackfield chat')}\n"
+        return f"To reply, run: {_command(options, 'jackfield chat')}\n"
     if stop_reason != "approval_needed":
         return ""
     if run_id:

@@ -187,7 +187,7 @@ class Retriever:
             why_not = why_nothing_reads(self._host, also=self._config.parser_for)
             return await in_worker(expand, list(files), why_not=why_not)
         except ConfigError as error:
-            raise ConfigError(f"{error}, or build an index: jackfield index build NAME FILES") from error
+            raise ConfigError(f"{error}. To build an index instead, run: jackfield index build NAME FILES") from error
 
     async def retrieve(
         self,

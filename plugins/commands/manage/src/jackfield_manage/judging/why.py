@@ -57,7 +57,7 @@ class Offer:
         if self.acts:
             yield f"  It {self.acts_because}."
         elif self.may_load and self.acts is False:
-            yield f"  It {self.acts_because}: jackfield plugins enable {self.id}"
+            yield f"  It {self.acts_because}. To enable it, run: jackfield plugins enable {self.id}"
 
 
 @dataclass(frozen=True, slots=True)
