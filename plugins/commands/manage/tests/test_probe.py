@@ -8,6 +8,7 @@ import hashlib
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -104,6 +105,21 @@ def test_parameters_are_checked_with_the_search_path_as_it_was(monkeypatch: pyte
     assert sys.path is changed
 
 
+@pytest.mark.parametrize(
+    ("parameters", "fault"),
+    [
+        ({"type": "object", "properties": {"x": {"type": "string", "pattern": "^(?!a)(.)\\1$"}}}, ""),
+        ({"type": "object", "patternProperties": {"^(?=x)": {"type": "string"}}}, ""),
+        ({"type": "object", "properties": {"x": {"type": "strings"}}}, "'strings'"),
+        ({"type": "object", "properties": {"x": {"pattern": 5}}}, "5"),
+    ],
+)
+def test_a_pattern_that_only_others_can_match_is_no_fault_of_a_tool(parameters: dict[str, Any], fault: str) -> None:
+    found = _fault_of_parameters(ToolSpec(name="x", target="m:T", description="d", parameters=parameters))
+    assert bool(found) is bool(fault)
+    assert fault in found
+
+
 # --- side effects ---
 
 
@@ -152,6 +168,19 @@ def test_reading_and_importing_are_no_effects(tmp_path: Path) -> None:
         text = (tmp_path / "file").read_text()
     assert (text, watch.effects, watch.changed) == ("text", [], [])
     assert "colorsys" in watch.imported
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count waiting for a CPU")
+def test_computing_is_not_waiting() -> None:
+    start = time.perf_counter()
+    with Watch(()) as watch:
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+        time.sleep(0.1)
+    wall_ms = (time.perf_counter() - start) * 1000
+    assert watch.cpu_ms >= 200
+    assert 99 < watch.waited_ms <= wall_ms - watch.cpu_ms
 
 
 # --- results ---
@@ -287,3 +316,17 @@ def test_a_local_file_is_described_and_its_errors_are_told(tmp_path: Path) -> No
             (["tool.a"], []) if name == "fine" else ([], ["not_there"])
         )
         assert len(result["errors"]) == (name == "bad")
+
+
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_a_local_file_is_loaded_and_checked_like_a_package(tmp_path: Path, is_sound: bool) -> None:
+    path = tmp_path / "mine.py"
+    tools = TOOLS.format(SPEC.format(name="a", more=", check=__name__ + ':check'"))
+    target = "__name__ + ':T'" if is_sound else "'acme_absent:T'"
+    path.write_text(HEAVY + tools.replace("'acme_heavy:T'", target))
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    local = LocalFile(path=str(path), name="mine@user", content=content)
+    result: dict[str, Any] = probe(PluginHost(Settings(local=(local,)), paths=[]), "mine@user", deep=True)
+    assert list(result["specs"]) == ["tool.a"]
+    assert result["missing"] == ([] if is_sound else ["acme_absent"])
+    assert (result["checks"], result["errors"]) == (["no gcc", "5"], []) or not is_sound

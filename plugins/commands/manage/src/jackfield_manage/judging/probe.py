@@ -117,7 +117,8 @@ def load_and_check(host: PluginHost, distribution: str) -> dict[str, object]:
             result["errors"].append(
                 f"{row.distribution}: the check of {row.id} failed: {type(error).__name__}: {error!s:.500}"
             )
-    for package in {row.module.partition(".")[0]: None for row in rows}:
+    # A local file belongs to no distribution, so its names cannot misfit.
+    for package in {row.module.partition(".")[0]: None for row in rows if row.is_installed}:
         for misfit in misfits_of_package(package):
             _add_misfit(misfit, result)
     return result
