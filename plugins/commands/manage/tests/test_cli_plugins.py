@@ -370,6 +370,30 @@ def test_the_first_command_asks_once_and_remembers(
     assert terminal.end() == 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plugins",
+        "plugins search pdf",
+        "plugins info parrot",
+        "plugins doctor acme-guard",
+        "news",
+        "pipeline -m parrot:m",
+        "requirements agent.yaml",
+    ],
+)
+def test_every_command_that_shows_what_is_installed_asks_first(
+    words: str, command_line: Any, guard: str, open_terminal: Callable[..., Any]
+) -> None:
+    (command_line.folder / "agent.yaml").write_text("agent: fncall\n")
+    env = {**command_line.env, "JACKFIELD_PLUGINS": guard}
+    terminal = open_terminal(words.split(), command_line.folder, env)
+    terminal.wait_for("Allow it to be loaded by name? [Y]es, [n]o, [d]etails: ")
+    assert terminal.before.startswith("jackfield: newly installed: acme-guard 1.0\r\n")
+    terminal.type("y\n")
+    assert terminal.end() == 0, terminal.seen
+
+
 def test_all_that_was_installed_together_is_asked_about_once_in_three_lines_and_a_no_says_how_to_change_it(
     command_line: Any, site: Any, open_terminal: Callable[..., Any]
 ) -> None:

@@ -807,10 +807,7 @@ def test_a_local_file_that_cannot_be_loaded_is_repaired_and_nothing_is_installed
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_local_file_that_can_be_loaded_is_sound(tmp_path: Path, site: Any, deep: bool) -> None:
     path = tmp_path / "mine.py"
-    tool = (
-        "from jackfield.tools import BaseTool\nclass T(BaseTool):\n    def call(self, params, *, context=None): ...\n"
-    )
-    path.write_text(TOOL.format("").replace("'acme_heavy:T'", "__name__ + ':T'") + tool)
+    path.write_text(TOOL.format("").replace("'acme_heavy:T'", "__name__ + ':T'") + SOUND_CLASS)
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     found = look(site, deep=deep, local=(LocalFile(path=str(path), name="mine@user", content=content),))["mine@user"]
     assert (found.status, found.why) == ("ok", "")

@@ -11,7 +11,7 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
-from jackfield.settings import load_settings
+from jackfield.settings import choices_path, load_settings
 from jackfield_manage.choices import Choices, load_choices, write_choices
 from jackfield_manage.cli.policy import disable, enable
 from tests.support.site import FakeSite
@@ -77,6 +77,23 @@ def test_a_name_blocks_all_components_of_that_name_and_no_others(
     assert load_choices() == Choices()
 
 
+def test_the_state_of_everything_that_is_named_is_told_after_the_change(
+    host: Callable[[], PluginHost], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def states(change: Callable[..., int]) -> dict[str, str]:
+        assert change(host(), ["acme-tools", "guard", "x"]) == 0
+        first, *lines = capsys.readouterr().out.splitlines()
+        assert first == f"Wrote {choices_path()}"
+        words = [line.split(" ", 2) for line in lines]
+        assert [address for _, address, _ in words] == ["acme-tools/x", "acme-tools/y", "acme-guard/guard"]
+        return {address: reason for _, address, reason in words}
+
+    before, after = states(enable), states(disable)
+    assert [before[address] != after[address] for address in before] == [True, True, True]
+    assert "acme-tools" in after["acme-tools/y"]
+    assert states(enable) == before
+
+
 @pytest.mark.parametrize("name", ["guard", "processor.guard", "acme-guard/guard", "processor.acme-guard/guard"])
 def test_a_processor_is_enabled_by_its_full_name_and_disabled_by_any(name: str, host: Callable[[], PluginHost]) -> None:
     assert enable(host(), ["watch"]) == enable(host(), ["guard", name]) == 0
@@ -119,6 +136,7 @@ def test_what_another_file_still_blocks_is_an_exit_code_and_what_it_enables_is_b
     assert enable(host(), ["x", "y"]) == 1
     assert f"('tool.x' in {own})" in capsys.readouterr().out
     assert disable(host(), ["guard"]) == 0
+    assert "processor acme-guard/guard is blocked" in capsys.readouterr().out
     assert load_choices() == Choices(block=("processor.acme-guard/guard",))
     own.write_text('enabled = ["processor.gone"]\n')
     with pytest.raises(ConfigError, match=rf"^'processor\.gone' is enabled in {own}: remove it there$"):

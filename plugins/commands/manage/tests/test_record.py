@@ -169,3 +169,14 @@ def test_only_a_note_that_says_editable_is_one(direct: str, distribution: Callab
     location = distribution("")
     (Path(location) / "direct_url.json").write_text(direct)
     assert is_editable(location) is ("true" in direct)
+
+
+@pytest.mark.parametrize("metadata", [None, b"", b"\xff\xfe", b"Summary: it has no name\n"])
+def test_a_distribution_whose_metadata_cannot_be_read_is_not_editable(
+    metadata: bytes | None, distribution: Callable[..., str]
+) -> None:
+    file = Path(distribution("")) / "METADATA"
+    file.unlink()
+    if metadata is not None:
+        file.write_bytes(metadata)
+    assert is_editable(str(file.parent)) is False

@@ -167,6 +167,14 @@ def test_an_installed_plugin_tells_by_its_source_which_files_it_reads_and_what_i
     assert (needed(needs), needs.unknown) == (wanted, ())
 
 
+@pytest.mark.parametrize("source", ["import (", "ParserSpec(name='acme', target='m:P', extensions=find())"])
+def test_a_plugin_whose_source_tells_nothing_does_not_hide_who_else_reads_a_file(site: Any, source: str) -> None:
+    site.add("acme", {"parser.acme": "acme_light"}, modules={"acme_light": source})
+    host = site.host(enabled=("parser.acme",))
+    needs = needs_of(AgentConfig.parse({"agent": "basic", "files": ["a.PDF"]}), host)
+    assert needed(needs) == {"acme", "jackfield-pdf", "jackfield-multimodal"}
+
+
 def test_a_file_that_no_parser_is_known_for_is_named_by_its_extension(nothing: PluginHost) -> None:
     needs = needs_of(AgentConfig.parse({"agent": "basic", "files": ["a.xyz"]}), nothing)
     assert [line.partition(":")[0] for line in needs.unknown] == ["parser.xyz"]

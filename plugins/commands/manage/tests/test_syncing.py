@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,27 @@ def test_a_rule_that_the_lock_lacks_is_lifted(here: Lock, rules: dict[str, Any])
     write_choices(Choices(**rules))
     assert sync(here, load_settings, run=lambda _: pytest.fail("it ran"), tell=list) == []
     assert load_choices() == Choices()
+
+
+@pytest.mark.parametrize(
+    ("supported", "version", "fits"),
+    [
+        (">=3.11", "3.15.0rc1", True),
+        (">=3.11", "3.15.0a2+local", True),
+        (">=3.15", "3.15.0rc1", False),
+        ("<3.15,>=3.11", "3.14.9", True),
+        ("!=3.12.1", "3.12.1", False),
+        ("", "3.15.0b1", True),
+    ],
+)
+def test_a_prerelease_of_python_is_a_version_like_any_other(
+    supported: str, version: str, fits: bool, here: Lock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: version)
+    lock = replace(here, requires_python=supported)
+    expected = nullcontext() if fits else pytest.raises(ConfigError, match="the lock requires Python")
+    with expected:
+        assert sync(lock, load_settings, run=lambda _: pytest.fail("it ran"), tell=list) == []
 
 
 def test_a_lock_for_another_python_changes_nothing_even_if_rules_differ(here: Lock) -> None:

@@ -103,7 +103,9 @@ def test_only_yes_at_a_terminal_allows_an_agent_file(
     file.write_text("llm: {model: m, base_url: https://models.example}\n")
     with open(os.devnull) as nobody:  # noqa: PTH123 - a name, not a path
         monkeypatch.setattr("sys.stdin", nobody if typed is None else Tty(typed))
-        run(file, code=code)
+        answered = run(file, code=code)
+    assert ("Not in effect." in answered) is (code == 1 and typed is not None)
+    assert ("This is allowed until this file, or a file that it refers to, changes." in answered) is (code == 0)
     shown = run(file, "--show", code=code)
     assert (f"To withdraw your consent, run: jackfield trust '{file}' --revoke" in shown) is (code == 0)
 
