@@ -595,9 +595,57 @@ def test_a_script_with_the_name_of_a_package_that_it_needs_gets_an_error(last_li
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stdout
     assert done.stderr.splitlines()[-1] == (
-        "jackfield.errors.JackfieldError: Python imported the script h2_like.py instead of the package 'h2_like' that "
-        "it was looking for, so the script is running a second time: rename h2_like.py"
+        f"jackfield.errors.JackfieldError: Python imported {script} instead of the package 'h2_like' that it was "
+        "looking for, and this file waits for a result while it is imported: rename the file"
     )
+
+
+@pytest.mark.parametrize("own", ["h2_like.py", "h2_like/__init__.py"])
+def test_a_file_with_the_name_of_a_package_beside_the_script_gets_an_error(own: str, tmp_path: Path) -> None:
+    ask = """
+        import sys
+        from jackfield import sync
+
+        def load():
+            import client_like  # needs a package h2_like
+
+        async def ask():
+            await sync.shared_in_worker(load)
+    """
+    file, client, script = tmp_path / own, tmp_path / "site/client_like/deep/part.py", tmp_path / "main.py"
+    for path in (file, client):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    client.write_text("import h2_like")
+    (client.parent.parent / "__init__.py").write_text("import client_like.deep.part")
+    (tmp_path / "other.py").write_text(textwrap.dedent(f"{ask}\n        sync.run(ask())"))
+    file.write_text("import other")
+    script.write_text(
+        textwrap.dedent(f"{ask}\n        sys.path.append({str(tmp_path / 'site')!r})\n        sync.run(ask())")
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stdout
+    assert f"JackfieldError: Python imported {file} instead of the package 'h2_like'" in done.stderr.splitlines()[-1]
+
+
+def test_a_module_may_wait_while_it_is_imported_unless_a_package_imports_it(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text(
+        "from jackfield import sync\nasync def answer(): return 42\nit = sync.run(answer())"
+    )
+    (tmp_path / "between.py").write_text("import other")
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent("""
+            from jackfield import sync
+
+            def load():
+                import between
+                return between.other.it
+
+            print(sync.run(sync.in_worker(load)))
+        """)
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
 
 
 def test_a_script_may_be_imported_again_where_nothing_waits_for_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterator
 from dataclasses import dataclass
@@ -276,7 +277,7 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         JackfieldError: No thread is free or will become free, because the machine cannot start more threads or
             abandoned functions hold all threads. The function does not run.
     """
-    _check_script_is_not_reimported()
+    _check_no_package_is_shadowed()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -325,7 +326,7 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     event loops. The arguments must be hashable. Cancelling one caller does not affect the others. If the function
     fails, all callers get the same error, and the next call tries again.
     """
-    _check_script_is_not_reimported()
+    _check_no_package_is_shadowed()
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -658,7 +659,7 @@ def _this_process() -> _Process:
 def _background_for(work: Awaitable[Any] | AsyncIterator[Any]) -> _Background:
     background = _this_process().background()
     try:
-        _check_script_is_not_reimported(background)
+        _check_no_package_is_shadowed(background)
         _check_is_elsewhere(background)
     except JackfieldError:
         if isinstance(work, Coroutine):
@@ -675,24 +676,34 @@ def _check_is_elsewhere(background: _Background) -> None:
         )
 
 
-def _check_script_is_not_reimported(background: _Background | None = None) -> None:
-    """Raise an error if a thread of ours is importing the user's script, because it has the name of a package.
+def _check_no_package_is_shadowed(background: _Background | None = None) -> None:
+    """Raise an error if a thread of ours is importing a file of the user's that has the name of a package.
 
-    For example, a script `h2.py` runs a second time when the HTTP client imports its dependency `h2`. A request of that
-    second run would wait for the import that it is part of, and so for ever.
+    For example, when the HTTP client imports its dependency `h2`, Python runs a file `h2.py` next to the script, or the
+    script itself a second time. A request of that file would wait for the import that it is part of, and so for ever.
     """
     is_ours = getattr(_here, "job", None) is not None or (background is not None and background.is_here())
-    file = getattr(sys.modules.get("__main__"), "__file__", None) if is_ours else None
-    script = Path(file).absolute() if file else None
-    if script and _is_being_imported(script):
+    file = _find_shadowing_file() if is_ours else None
+    if file:
+        name = file.parent.name if file.name == "__init__.py" else file.stem
         raise JackfieldError(
-            f"Python imported the script {script.name} instead of the package {script.stem!r} that it was looking for, "
-            f"so the script is running a second time: rename {script.name}"
+            f"Python imported {file} instead of the package {name!r} that it was looking for, and this file waits for "
+            f"a result while it is imported: rename the file"
         )
 
 
-def _is_being_imported(script: Path) -> bool:
-    spec = getattr(sys.modules.get(script.stem), "__spec__", None)
-    if not getattr(spec, "_initializing", False):
-        return False
-    return Path(getattr(spec, "origin", None) or "").absolute() == script
+def _find_shadowing_file() -> Path | None:
+    """Return the user's file that this thread is importing in place of a package."""
+    frames = [frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_name == "<module>"]
+    specs = [spec for frame in frames if (spec := frame.f_globals.get("__spec__"))]
+    files = [Path(spec.origin).absolute() for spec in specs if spec.origin and getattr(spec, "_initializing", False)]
+    if not files:
+        return None
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    script = Path(main).absolute() if main else None
+    folder = script.parent if script else Path.cwd()
+    are_own = [folder in (file.parent, file.parent.parent) for file in files]
+    for file, is_own, is_importer_own in zip(files, are_own, [*are_own[1:], True], strict=True):
+        if file == script or (is_own and not is_importer_own):
+            return file
+    return None
