@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jackfield import Agent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.attachments import text_of_file
-from jackfield.config import GenerateConfig
+from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError, ToolArgumentError
 from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent, TextDelta, UsageReported
 from jackfield.messages import ContentItem, FunctionCall, Usage
@@ -206,6 +206,29 @@ def test_media_of_the_first_message_are_read_and_only_its_beginning_is_skipped()
     assert "[2] user: b" in str(read[0].text)
 
 
+@given(st.lists(st.integers(0, 40_000), min_size=1, max_size=5), st.sampled_from(["en", "zh"]))
+def test_reading_on_as_the_hints_say_gives_everything_once_in_results_of_bounded_length(
+    sizes: list[int], lang: Lang
+) -> None:
+    said = tuple(Message("user", str(number) * size) for number, size in enumerate(sizes, start=1))
+    read = dict.fromkeys(range(1, len(sizes) + 1), "")
+    wanted: dict[str, int] | None = {"first": 1}
+    while wanted:
+        result = ReadEarlier().call({**wanted, "last": len(sizes)}, context=ToolContext(messages=said, lang=lang))
+        assert isinstance(result, str)
+        assert len(result) < 16_000 + 200
+        wanted = None
+        for part in result.split("\n\n"):
+            if hint := re.search(r"first=(\d+)(?:, offset=(\d+))?", part):
+                assert ("go on with" in part) is (lang == "en")
+                wanted = {"first": int(hint[1])} | ({"offset": int(hint[2])} if hint[2] else {})
+                assert not hint[2] or sizes[int(hint[1]) - 1] > 15_000, "a message that fits is read in one piece"
+            else:
+                number, text = re.findall(r"\A\[(\d+)\] (.*)\Z", part)[0]
+                read[int(number)] += text
+    assert read == {number: f"user: {message.content}" for number, message in enumerate(said, start=1)}
+
+
 def test_a_server_that_refuses_everything_is_asked_six_times() -> None:
     model = Talker(refusing(0, ""), refusing(0, ""))
     with pytest.raises(ContextLengthError):
@@ -263,7 +286,7 @@ def test_another_model_writes_summaries_in_the_language_of_the_conversation() ->
     request, [asked] = cheap.requests[0], model.asked
     assert "请用对话所用的语言" in request.messages[0].get_text_content()
     assert "记录" in asked.messages[0].get_text_content()
-    assert NAME in asked.messages[0].get_text_content()
+    assert re.search(f"第 1 至 \\d+ 条.*{NAME}", asked.messages[0].get_text_content())
     assert "已由摘要代替" in named(events, COMPACTED_EVENT)[0].data["note"]
 
 
@@ -320,6 +343,14 @@ def test_a_context_that_nobody_knows_is_said_once() -> None:
     assert named(events_in(off, "Hello"), UNKNOWN_EVENT) == [], "who asks for no limit knows that there is none"
 
 
+def test_a_chinese_user_is_told_in_chinese_that_a_context_is_unknown_and_that_a_summary_failed() -> None:
+    history = [Message("user", "请读这份报告。"), *turns(40), Message("user", "第一页讲了什么？")]
+    model = Talker(refusing(CONTEXT, "好。"), BAD[0])
+    events = events_in(agent_of(model, compaction=Compaction(summary_tokens=100)), history)
+    assert "请设置 context_tokens" in named(events, UNKNOWN_EVENT)[0].data["note"]
+    assert "未能写成摘要" in named(events, FAILED_EVENT)[0].data["note"]
+
+
 def refusing(context: int, text: str) -> Any:
     """A server that takes no more than so many tokens."""
 
@@ -341,6 +372,22 @@ def test_a_context_much_smaller_than_the_history_is_found_by_and_by() -> None:
     hopeless = Talker(refusing(3, "Fine."), refusing(3, "notes"))
     with pytest.raises(ContextLengthError):
         agent_of(hopeless, compaction=Compaction()).ask([*turns(60), *ASK])
+
+
+def test_a_request_that_is_refused_again_gets_another_summary_even_if_the_first_one_failed() -> None:
+    replies = [[ModelOverloadedError("too busy", backend="scripted")], *(answer("notes") for _ in range(50))]
+    model: Talker = Talker(refusing(700, "Fine."), lambda _: replies[len(model.summaries) - 1])
+    assert agent_of(model, compaction=Compaction(summary_tokens=100)).ask([*turns(60), *ASK]).text == "Fine."
+    assert "notes" in texts(model.asked[-1])
+
+
+def test_a_context_found_by_refusals_is_no_limit_for_requests_that_want_none() -> None:
+    compaction = Compaction(summary_tokens=100)
+    history = [*turns(40), *ASK]
+    agent_of(Talker(refusing(CONTEXT, "Fine.")), compaction=compaction).ask(history)
+    model, no_limit = Talker(), GenerateConfig(max_input_tokens=0)
+    agent_of(model, compaction=compaction, extra_generate_cfg=no_limit).ask(history)
+    assert list(model.asked[0].messages) == history
 
 
 def test_where_nobody_knows_the_context_a_refused_request_is_compacted_and_sent_again() -> None:

@@ -58,7 +58,11 @@ def _step(draw: st.DrawFn) -> list[Message]:
     ids = [str(number) for number in range(draw(st.integers(0 if said else 1, 3)))]
     calls = [
         Message(
-            "assistant", "", function_call=FunctionCall("f", draw(st.just("{}") | TEXTS)), extra={"function_id": one}
+            "assistant",
+            "",
+            reasoning_content=draw(st.none() | TEXTS),
+            function_call=FunctionCall("f", draw(st.just("{}") | TEXTS)),
+            extra={"function_id": one},
         )
         for one in ids
     ]

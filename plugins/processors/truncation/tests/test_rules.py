@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from jackfield.errors import ContextLengthError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
 from jackfield.request import ChatRequest
+from jackfield_counting.requests import RequestCounter
 from jackfield_truncation.processor import Truncation
 
 MakeRequest = Callable[..., ChatRequest]
@@ -91,6 +93,19 @@ def test_then_the_oldest_turn_loses_its_steps_but_the_last(
     came = _shortened(make_request(history, 1400), words)
     assert len(came) == len(history) - 2
     assert came[:4] == (SYSTEM, history[1], history[4], history[5])
+
+
+@pytest.mark.parametrize("later", [[], [Message("user", "next")]], ids=["in the last turn", "in an earlier turn"])
+@pytest.mark.parametrize("gone", range(3))
+def test_the_oldest_steps_of_a_turn_go_first_and_no_more_than_needed(
+    make_request: MakeRequest, words: Any, gone: int, later: list[Message]
+) -> None:
+    steps = [[_call(one), _result(one, _words(60, one))] for one in "abcd"]
+    history = [Message("user", "go"), *chain(*steps), *later]
+    counter = RequestCounter(words, 0)
+    fits = sum(map(counter.message, [history[0], *chain(*steps[gone:]), *later]))
+    for limit in (fits, fits + 1):
+        assert _shortened(make_request(history, limit), words) == (history[0], *chain(*steps[gone:]), *later)
 
 
 def test_then_one_text_of_the_oldest_turn_is_shortened(
@@ -181,6 +196,8 @@ def test_reasoning_of_earlier_turns_goes_before_anything_else(make_request: Make
     history = [
         Message("user", "one"),
         Message("assistant", "", reasoning_content=_words(300), origin=origin),
+        _call("0").replace(reasoning_content=_words(300), origin=origin),
+        _result("0", "page"),
         Message("assistant", "two", reasoning_content=_words(300), origin=origin),
         Message("user", "three"),
         Message("assistant", "", reasoning_content=_words(100)),
@@ -188,7 +205,7 @@ def test_reasoning_of_earlier_turns_goes_before_anything_else(make_request: Make
         _result("1", _words(100)),
     ]
     came = _shortened(make_request(history, 300), words)
-    assert came == (history[0], Message("assistant", "two"), *history[3:])
+    assert came == (history[0], _call("0"), history[3], Message("assistant", "two"), *history[5:])
 
 
 def test_schemas_count(make_request: MakeRequest, words: Any) -> None:

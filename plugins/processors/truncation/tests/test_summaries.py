@@ -308,6 +308,15 @@ def test_without_room_for_a_summary_there_is_none(make_request: MakeRequest, wor
     assert inside.asked == [Truncation(count=words).prepare(request)]
 
 
+def test_there_is_a_summary_even_if_it_cannot_leave_room_for_the_next_questions(
+    make_request: MakeRequest, words: Any
+) -> None:
+    request = make_request([Message("system", "rule " * 1500), *_turns(6), Message("user", "question?")], LIMIT)
+    inside = Inside()
+    _ask(SummarizingTruncation(count=words, summary_tokens=200), request, inside)
+    assert len(inside.summaries) == len(_notes(inside.asked[0])) == 1
+
+
 def test_the_question_for_a_summary_has_no_tools_no_stop_texts_and_no_form_of_its_answer(
     make_request: MakeRequest, words: Any
 ) -> None:
