@@ -88,6 +88,23 @@ def test_an_event_is_there_when_its_line_ends_by_a_carriage_return() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "events"),
+    [
+        ([b"data: a\r", b"\n\n"], [[], [b"a"]]),
+        ([b"data: a\r", b"", b"\ndata: b\r\n\r\n"], [[], [], [b"a\nb"]]),
+        ([b"data: a\rdata: b\n\n"], [[b"a\nb"]]),
+        ([b"data: a\n \ndata: b\n\n"], [[b"a\nb"]]),  # a line with a space is not blank
+    ],
+)
+def test_only_a_blank_line_ends_an_event_whatever_ends_its_lines(
+    pieces: list[bytes], events: list[list[bytes]]
+) -> None:
+    for first in ([], [b"data: 0\n\n"]):
+        decoder = SSEDecoder()
+        assert [decoder.feed(piece) for piece in [*first, *pieces]] == [*([[b"0"]] if first else []), *events]
+
+
 # --- bounds ---
 
 
@@ -116,6 +133,19 @@ def test_what_is_no_event_is_waited_for_so_long_and_no_longer(make: type[SSEDeco
     with pytest.raises(NoEventError):
         drip()
     assert clock.now_s == 675
+
+
+@pytest.mark.parametrize("make", [SSEDecoder, DataLineDecoder])
+@pytest.mark.parametrize("piece", [b"data: 1\n\n", b"data: 1\n\ndata: 2\n\n", b"id: 1\ndata: 1\n\n"])
+def test_patience_begins_again_with_each_event(make: type[SSEDecoder], piece: bytes) -> None:
+    clock = Clock()
+    decoder = make(patience_s=60, clock=clock)
+    assert decoder.feed(b"data: 0\n\n") == [b"0"]
+    for _ in range(3):
+        decoder.feed(b": queued\n")
+        clock.now_s += 60
+        assert decoder.feed(piece)
+        clock.now_s += 60
 
 
 @pytest.mark.parametrize("make", [SSEDecoder, DataLineDecoder])

@@ -92,7 +92,9 @@ class _Lines:
 
     def _with_line_feeds(self, piece: bytes) -> bytes:
         """Replace each CR or CRLF by a line feed, even if the pair is split across chunks."""
-        if self._after_cr and piece:
+        if not piece:  # the chunk after it may still complete a CRLF
+            return piece
+        if self._after_cr:
             piece = piece.removeprefix(b"\n")
         self._after_cr = piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
