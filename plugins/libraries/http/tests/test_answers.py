@@ -64,6 +64,24 @@ def test_the_events_before_an_error_come_first() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+@pytest.mark.parametrize("way", ["feed", "whole"])
+@pytest.mark.parametrize("error_class", [AttributeError, KeyError, IndexError, TypeError, ValueError])
+def test_an_object_without_an_expected_part_is_not_part_of_an_answer(error_class: type[Exception], way: str) -> None:
+    class FailingReader(SaidReader):
+        def read_event(self, wire: Wire) -> list[ModelEvent]:
+            raise error_class("odd")
+
+    said = FailingReader(Failures("acme"))
+    with pytest.raises(ModelResponseError, match="not part of a response") as caught:
+        list(said.feed(A)) if way == "feed" else said.whole(b'{"say": "a"}')
+    assert type(caught.value.__cause__) is error_class
+
+
+def test_an_object_that_is_nested_too_deeply_is_not_part_of_an_answer() -> None:
+    with pytest.raises(ModelResponseError, match="not part of a response"):
+        list(reader().feed(b"data: " + b'{"say":' * 100_000 + b"\n\n"))
+
+
 def test_a_half_character_at_the_end_comes_out_replaced_before_the_last_events() -> None:
     said = reader()
     assert list(said.feed(A)) == [TextDelta("a")]

@@ -216,6 +216,21 @@ def test_nobody_waits_for_a_server_that_holds_a_finished_answer_open(
     assert sync.run(asyncio.wait_for(model.acomplete(HELLO), 10)).get_content() == "a"
 
 
+def test_an_answer_that_is_enough_does_not_wait_for_a_server_that_goes_silent(
+    server: FakeOpenAI, make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Impatient(Acme):
+        reader_class: ClassVar[type[SaidReader]] = ImpatientReader
+
+        def post(self, request: ChatRequest, place: Place) -> Post:
+            return Post(json_bytes({"stream": True}))
+
+    monkeypatch.setattr(transport, "REST_S", 0.01)
+    server.reply(replies.chunks([{"say": "a", "bye": True}, {"say": "b"}]).stall_after(1))
+    model = make(Impatient, generate_cfg={"max_retries": 0, "request_timeout": 300})
+    assert sync.run(asyncio.wait_for(model.acomplete(HELLO), 30)).get_content() == "a"
+
+
 def test_a_refused_word_is_replaced_for_this_call_and_later_ones(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
     server.reply(replies.error(400, "say new"), events('{"bye": true}'), events('{"bye": true}'))
     model = make()
@@ -332,6 +347,32 @@ def test_the_time_outs_are_those_of_the_request_and_ten_times_that_for_comments(
     assert seen == [timeout_s, patience_s]
 
 
+@pytest.mark.parametrize("status", [300, 302, 307, 308, 399])
+@pytest.mark.parametrize("way", ["answer", "list"])
+def test_a_redirect_is_an_error_that_names_the_setting(
+    server: FakeOpenAI, make: Callable[..., Acme], way: str, status: int
+) -> None:
+    redirect = replies.raw(b'{"say": "a", "bye": true, "data": []}', {"Location": "/elsewhere"}, status=status)
+    server.reply(redirect)
+    server.reply_to_listing(redirect)
+    with pytest.raises(ModelRequestError, match=f"HTTP {status}: the server redirects .set base_url"):
+        ask(make()) if way == "answer" else listed(make())
+    assert len(server.requests) + len(server.listings) == 1
+
+
+def test_a_closed_model_has_no_connection_and_looks_its_key_up_again(
+    server: FakeOpenAI, make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.default = events('{"bye": true}')
+    model = make(api_key=None)
+    for key in ("sk-first", "sk-second"):
+        monkeypatch.setenv("ACME_API_KEY", key)
+        ask(model)
+        assert server.requests[-1].headers["authorization"] == f"Bearer {key}"
+        sync.run(model.aclose())
+        assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=20)
+
+
 def test_a_long_refusal_is_read_in_part(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
     read: list[int] = []
 
@@ -403,6 +444,35 @@ def test_a_list_of_models_is_read_page_by_page_each_name_once(server: FakeOpenAI
     for request in server.listings:
         assert (request.headers["accept"], request.headers["x-mine"]) == ("application/json", "1")
         assert request.headers["authorization"] == "Bearer sk-do-not-show"
+
+
+@pytest.mark.parametrize(("configured_s", "timeout_s"), [(None, 120), (7, 7)])
+def test_a_list_of_models_is_waited_for_as_long_as_an_answer(
+    server: FakeOpenAI, make: Callable[..., Acme], configured_s: float | None, timeout_s: float
+) -> None:
+    server.reply_to_listing(page("a"))
+    model = make(generate_cfg={"max_retries": 0, "request_timeout": configured_s})
+    waited: list[float] = []
+
+    async def note_timeout() -> None:
+        client = (await model.access.open()).client
+        exchange = client.exchange
+
+        def noting(*args: Any, **options: Any) -> Any:
+            waited.append(options["timeout_s"])
+            return exchange(*args, **options)
+
+        client.exchange = noting  # type: ignore[method-assign]
+        await model.fetch_model_ids(lambda place: place.url.replace("/say", "/models"))
+
+    sync.run(note_timeout())
+    assert waited == [timeout_s]
+
+
+def test_a_refused_list_of_models_shows_no_secret(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply_to_listing(replies.error(400, "no sk-do-not-show and no tok-do-not-show"))
+    with pytest.raises(ModelRequestError, match=r"no \[key\] and no \[key\]"):
+        listed(make(generate_cfg={"max_retries": 0, "extra_headers": {"x-token": "tok-do-not-show"}}))
 
 
 def test_a_server_that_repeats_a_page_is_asked_no_more(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
@@ -488,6 +558,18 @@ def test_an_address_is_given_by_the_configuration_else_the_environment(monkeypat
         configured_url("ftp://h", rule, setting="endpoint")
 
 
+def test_an_unusable_address_is_named_by_the_backends_own_setting(
+    make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endpoint(Acme):
+        url_setting: ClassVar[str] = "endpoint"
+
+    monkeypatch.setenv("ACME_URL", "ftp://h")
+    for model_class, setting in ((Acme, "base_url"), (Endpoint, "endpoint")):
+        with pytest.raises(ConfigError, match=f"^{setting} must start with"):
+            make(model_class, base_url=None).configured_url()
+
+
 def test_a_server_is_found_once_however_many_ask_at_once_and_again_after_closing() -> None:
     found: list[Server] = []
 
@@ -567,7 +649,10 @@ def test_an_error_says_what_the_server_says_and_what_to_do_and_no_secret() -> No
     assert "[key]" in str(failures.unreadable(b"sk-do-not-show \xff", advice="look"))
 
 
-@pytest.mark.parametrize("made", ["refused", "in_answer", "unreadable", "wrong", "wrong, by header"])
+@pytest.mark.parametrize(
+    "made",
+    ["refused", "refused, by code", "in_answer", "in_answer, by code", "unreadable", "wrong", "wrong, by header"],
+)
 @pytest.mark.parametrize("repeated", ["sk-do-not-show", "SK-DO-NOT-SHOW", "c2stZG8tbm90LXNob3c=", "sk%2Ddo-not-show"])
 def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, repeated: str) -> None:
     text = f"not {repeated}"
@@ -576,6 +661,10 @@ def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, 
     match made:
         case "refused":
             error = failures.refused(ModelAuthError, text, status=401, code=text, request_id=text)
+        case "refused, by code":
+            error = failures.refused(ModelAuthError, "", status=401, code=text)
+        case "in_answer, by code":
+            error = failures.in_answer(ModelRequestError, "", code=text)
         case "in_answer":
             error = failures.in_answer(ModelRequestError, text, code=text, request_id=text)
         case "unreadable":
@@ -593,7 +682,9 @@ def test_no_part_of_any_error_shows_a_secret_that_the_server_repeats(made: str, 
 def test_a_redirect_and_a_key_that_was_withheld_have_advice_of_their_own() -> None:
     failures = Failures("acme", key=FoundKey(withheld="ACME_API_KEY is not sent there"))
     assert "(set base_url to its current location)" in str(failures.refused(ModelRequestError, "x", status=302))
-    assert "(ACME_API_KEY is not sent there)" in str(failures.refused(ModelAuthError, "x", status=401))
+    for advice in (None, "renew the key"):
+        error = failures.refused(ModelAuthError, "x", status=401, advice=advice)
+        assert "(ACME_API_KEY is not sent there)" in str(error)
     assert "not sent" not in str(failures.refused(ModelRequestError, "x", status=400))
 
 

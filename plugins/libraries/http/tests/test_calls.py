@@ -83,6 +83,8 @@ def test_a_name_that_comes_late_or_again_belongs_to_its_call() -> None:
     assert calls.add_piece(0, "", "f", "{}") == FunctionCallDelta(0, "", "f", "{}")
     assert calls.add_piece(0, "c", "f", "") == FunctionCallDelta(0, "c", "", "")
     assert calls.add_piece(0, "c", "f", "") == FunctionCallDelta(0, "", "", "")
+    assert calls.add_piece(0, "c", "g", "") == FunctionCallDelta(0, "", "", "")
+    assert calls.add_piece(0, "d", "", "") == FunctionCallDelta(0, "d", "", "")
 
 
 def test_a_call_that_begins_at_an_index_takes_it_over() -> None:

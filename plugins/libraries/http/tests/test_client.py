@@ -136,9 +136,13 @@ def test_one_client_asks_several_paths_over_one_connection(server: FakeOpenAI, m
     assert server.connections == 1
 
 
-def test_a_url_at_another_server_is_refused(echo: str, make_client: MakeClient) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["http://other.invalid:8000", "http://server.invalid:8001", "http://server.invalid", "https://server.invalid:8000"],
+)
+def test_a_url_at_another_server_is_refused(make_client: MakeClient, url: str) -> None:
     with pytest.raises(ValueError, match="not to"):
-        ask(make_client("http://127.0.0.1:1"), echo)
+        ask(make_client("http://server.invalid:8000"), url)
 
 
 def test_a_status_is_no_error(server: FakeOpenAI, make_client: MakeClient) -> None:
@@ -212,24 +216,36 @@ def test_the_frames_of_an_error_hold_no_key(server: FakeOpenAI, make_client: Mak
         assert "sk-do-not-show" not in "".join(locals_of(caught.value))
 
 
-def test_the_frames_of_a_cancelled_request_hold_no_key(server: FakeOpenAI, make_client: MakeClient) -> None:
+@pytest.mark.parametrize("begun", [False, True], ids=["before the answer", "in the middle of it"])
+def test_the_frames_of_a_cancelled_request_hold_no_key(
+    server: FakeOpenAI, make_client: MakeClient, begun: bool
+) -> None:
     headers = header_pairs({"authorization": "Bearer sk-do-not-show"})
+    reading = asyncio.Event()
 
     async def ask() -> None:
-        async with make_client(server.url).post(f"{server.url}/a", BODY, headers, timeout_s=60):
+        async with make_client(server.url).post(f"{server.url}/a", BODY, headers, timeout_s=60) as response:
+            await anext(response.pieces)
+            reading.set()
+            await response.read()
             raise AssertionError("the answer takes longer than this test")
 
-    async def cancel() -> str:
+    async def cancel() -> BaseException:
         task = asyncio.create_task(ask())
-        while not server.requests:
+        while not (reading.is_set() if begun else server.requests):
             await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # so that it reads on
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
-        return "".join(locals_of(caught.value))
+        return caught.value
 
-    server.reply(text("a").delayed(30))
-    assert "sk-do-not-show" not in sync.run(cancel())
+    server.reply(text(["a", "b"]).stall_after(1) if begun else text("a").delayed(30))
+    error = sync.run(cancel())
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "httpcore2" in frame.f_code.co_filename]
+    assert frames
+    assert [frame.f_locals for frame in frames if frame.f_locals] == []  # the request's headers are among them
+    assert "sk-do-not-show" not in "".join(locals_of(error))
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["later", "sending"])
@@ -939,6 +955,19 @@ def test_no_more_of_a_body_is_read_than_its_limit_needs() -> None:
 
     body = asyncio.run(transport.Response(200, {}, pieces()).read(limit=30))
     assert (len(body), taken) == (30, 3)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [httpcore2.ReadError, httpcore2.RemoteProtocolError, httpcore2.ReadTimeout, TimeoutError],
+    ids=lambda failure: failure.__name__,
+)
+def test_a_rest_that_breaks_off_is_not_read_in_part(failure: type[Exception]) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"data: {"
+        raise failure("broken")
+
+    assert asyncio.run(transport.Response(200, {}, pieces()).rest()) == b""
 
 
 _seen: list[bytes] = []

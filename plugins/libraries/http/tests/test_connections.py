@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -233,6 +235,42 @@ def test_a_released_answer_that_goes_on_is_read_up_to_a_limit(monkeypatch: pytes
 # --- what a client keeps ---
 
 
+@pytest.mark.parametrize("closes", [False, True], ids=["the server spoke on the first one", "the client was closed"])
+def test_a_connection_that_is_given_back_is_kept_only_while_it_is_useful(closes: bool) -> None:
+    async def main() -> None:
+        async with serving() as (server, client):
+            writers: list[asyncio.StreamWriter] = []
+            gates = [asyncio.Event(), asyncio.Event(), asyncio.Event()]
+
+            async def answer(writer: asyncio.StreamWriter) -> None:
+                writers.append(writer)
+                await gates[len(writers) - 1].wait()
+                writer.write(SIZED)
+
+            server.answer = answer
+            asked = []
+            for number in range(2):
+                asked.append(asyncio.ensure_future(client.exchange("GET", server.url, b"", [], timeout_s=PATIENT_S)))
+                await until(lambda number=number: len(writers) > number)  # type: ignore[misc]
+            if closes:
+                await client.aclose()
+            for number in range(2):
+                gates[number].set()
+                await asked[number]
+            if closes:
+                await until(lambda: server.closed == 2)
+                return
+            writers[0].write(b"not an answer")
+            gates[2].set()
+            for _ in range(2):
+                await client.exchange("GET", server.url, b"", [], timeout_s=PATIENT_S)
+                gates.append(gates[2])
+            await until(lambda: server.closed == 1)
+            assert server.connections == 2
+
+    asyncio.run(main())
+
+
 def test_the_addresses_that_a_client_keeps_are_bounded() -> None:
     async def main() -> None:
         async with serving() as (server, client):
@@ -278,6 +316,31 @@ def test_bytes_behind_an_answer_are_never_the_next_answer(first: bytes, second: 
                     server.answer = send(*packets)
                     reply = await client.exchange("POST", server.url, b"{}", [], timeout_s=PATIENT_S)
                     assert reply.body == b"right", cut
+
+    asyncio.run(main())
+
+
+def test_an_answer_without_a_length_that_is_reset_is_never_taken_for_a_whole_one() -> None:
+    async def main() -> None:
+        async with serving() as (server, client):
+            gate = asyncio.Event()
+
+            async def reset(writer: asyncio.StreamWriter) -> None:
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf an answer")
+                await gate.wait()
+                connection = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                writer.transport.abort()
+
+            async def ask() -> None:
+                async with client.post(server.url, b"{}", [], timeout_s=PATIENT_S) as response:
+                    assert (await anext(response.pieces)).startswith(b"half an")
+                    gate.set()
+                    await response.read()
+
+            server.answer = reset
+            with pytest.raises(ModelConnectionError, match="broke"):
+                await ask()
 
     asyncio.run(main())
 

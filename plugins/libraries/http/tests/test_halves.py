@@ -60,6 +60,17 @@ def test_texts_thoughts_and_calls_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize(
+    "event", [TextDelta("\ud83d"), ReasoningDelta("\ud83d"), FunctionCallDelta(2, "", "", "\ud83d")]
+)
+def test_a_half_that_is_left_over_ends_its_own_text_once(event: ModelEvent) -> None:
+    halves = Halves()
+    halves.mend([event])
+    (rest,) = halves.rest()
+    assert rest == type(event)(2, "", "", "\ufffd") if isinstance(event, FunctionCallDelta) else type(event)("\ufffd")
+    assert halves.rest() == []
+
+
+@pytest.mark.parametrize(
     ("sent", "read"),
     [
         (r'{"id": "\ud83d", "text": "a\ud83d"}', {"id": "\ufffd", "text": "a\ud83d"}),

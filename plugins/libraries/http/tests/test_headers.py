@@ -1,15 +1,19 @@
-"""How long a server asks to wait, in the headers of its refusal."""
+"""Headers of observers, and how long a server asks to wait in the headers of its refusal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jackfield_http.headers import retry_after_s
+from jackfield.work import Work, surrounded
+from jackfield_http import header_pairs
+from jackfield_http.headers import retry_after_s, with_outgoing
 
+TRACED = {"traceparent": "00-1-2-01", "x-own": "added"}
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
@@ -50,3 +54,20 @@ def test_whatever_a_server_sends_is_a_time_from_now_on_or_nothing(value: str) ->
     for headers in ({"retry-after": value}, {"retry-after-ms": value}):
         seconds = retry_after_s(headers, NOW)
         assert seconds is None or 0 <= seconds < float("inf")
+
+
+class Adds:
+    """Observers that add headers to requests."""
+
+    def enter(self, work: Work) -> Callable[[BaseException | None], None]:
+        return lambda _: None
+
+    def headers(self) -> dict[str, str]:
+        return TRACED
+
+
+def test_no_header_of_an_observer_is_sent_beside_one_of_the_same_name() -> None:
+    own = header_pairs({"X-Own": "mine", "Accept": "*/*"})
+    with surrounded(Work(kind="run", run_id="r"), Adds()):
+        assert with_outgoing(own) == [(b"x-own", b"mine"), (b"accept", b"*/*"), (b"traceparent", b"00-1-2-01")]
+    assert with_outgoing(own) == own
