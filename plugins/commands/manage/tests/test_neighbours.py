@@ -15,7 +15,7 @@ from jackfield_manage.distributions import installed
 from jackfield_manage.judging import neighbours
 from jackfield_manage.judging.neighbours import Neighbours, _variants, differs_by_one, is_satisfiable
 
-NAMES = st.text("ab_", min_size=1, max_size=5)
+NAMES = st.text("ab_", min_size=1, max_size=6)
 
 
 @given(NAMES, NAMES)
@@ -30,6 +30,14 @@ def test_names_that_differ_by_one_character_share_a_variant(first: str, second: 
 def test_names_of_two_kinds_are_never_similar(name: str) -> None:
     assert not _variants(f"tool.{name}") & _variants(f"tools.{name}")
     assert not differs_by_one(f"tool.{name}", f"tools.{name}")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "are_similar"),
+    [("x", "y", False), ("x", "xy", False), ("csv", "tsv", False), ("csv", "csvs", True), ("cats", "hats", True)],
+)
+def test_short_names_do_not_imitate_each_other(first: str, second: str, *, are_similar: bool) -> None:
+    assert differs_by_one(f"tool.{first}", f"tool.{second}") == are_similar
 
 
 # --- requirements ---

@@ -16,6 +16,7 @@ from jackfield_manage.judging.activation import activations
 from jackfield_manage.judging.findings import Verdict
 
 _RELEASE = re.compile(r"(\d+!)?\d+(\.\d+)*", re.ASCII)
+_IMITABLE_CHARS = 4
 _LAST_NUMBER = re.compile(r"\d+$", re.ASCII)
 
 
@@ -139,9 +140,13 @@ def _variants(component: str) -> set[str]:
 
 
 def differs_by_one(first: str, second: str) -> bool:
-    """Return True if two components of one kind have names that differ by one changed, added or missing character."""
+    """Return True if two components of one kind have names that differ by one changed, added or missing character.
+
+    Names of at most three characters, such as `x` and `y`, or `csv` and `tsv`, differ so by chance.
+    """
     start = len(commonprefix((first, second)))  # noqa: RUF071 - compares strings, not paths
-    if first == second or "." not in first[:start]:
+    longer = max((first, second), key=len).partition(".")[2]
+    if first == second or "." not in first[:start] or len(longer) < _IMITABLE_CHARS:
         return False
     first, second = first[start:], second[start:]
     return first[1:] in (second, second[1:]) or first == second[1:]
