@@ -306,9 +306,19 @@ def test_no_run_begins_once_the_limit_is_reached(mode: Mode, tmp_path: Path) -> 
     assert len(Backend.asked) == 2
 
 
-def test_what_is_played_back_uses_up_no_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["replay", "record"])
+def test_what_is_played_back_uses_up_no_limit(mode: Mode, tmp_path: Path) -> None:
     run(suite(tmp_path, *"abcd"), "record")
-    assert all(one.passed for one in run(suite(tmp_path, *"abcd", max_tokens=1, max_cost=0.01), "replay"))
+    attempts = run(suite(tmp_path, *"abcd", concurrency=1, max_tokens=1, max_cost=0.01), mode)
+    assert all(one.passed for one in attempts)
+    assert all(one.usage.total_tokens for one in attempts), "the report still has the tokens"
+
+
+def test_only_what_is_recorded_now_uses_up_a_limit(tmp_path: Path) -> None:
+    run(suite(tmp_path, *"abc"), "record")
+    attempts = run(suite(tmp_path, *"abcdef", concurrency=1, max_tokens=200), "record")
+    assert [one.error for one in attempts] == ["", "", "", "", "", NOT_RUN]
+    assert Backend.asked == [*"abcde"]
 
 
 @pytest.mark.parametrize("price", [{}, {"cost": Decimal("0.4"), "currency": "EUR"}], ids=["none", "other currency"])

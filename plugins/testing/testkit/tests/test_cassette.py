@@ -249,7 +249,7 @@ def test_an_agents_run_of_several_turns_with_tools_is_played(path: Path) -> None
         recorded = FnCallAgent(llm=tape.wrap(Recorded(two_turns)), function_list=[add]).run_nonstream(question)
     with Cassette(path) as tape:
         played = FnCallAgent(llm=tape.wrap(Recorded(nobody)), function_list=[add]).run_nonstream(question)
-        assert tape.unplayed == 0
+        assert (tape.unplayed, tape.asked) == (0, 0)
     assert played == recorded
     assert played[-1].content == "['3', '7']"
 
@@ -411,9 +411,11 @@ def test_a_miss_that_somebody_swallows_is_told_at_the_end(path: Path) -> None:
 def test_auto_asks_only_for_what_is_missing(path: Path) -> None:
     model = Recorded(text("yes"))
     for asked, question in ((1, "one"), (1, "one"), (2, "two"), (2, "one"), (2, "two")):
+        before = model.asked
         with Cassette(path, "auto") as tape:
             ask(tape.wrap(model), Message("user", question))
         assert model.asked == asked
+        assert tape.asked == asked - before
 
 
 def test_a_tape_that_was_only_played_is_not_written(path: Path) -> None:

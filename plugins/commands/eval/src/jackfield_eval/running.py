@@ -36,6 +36,7 @@ class Attempt:
         stop_reason: Why the run ended, or '' if it failed.
         error: The error that ended the run, or ''. A wrong answer is not an error.
         usage: Tokens and cost, including those of judges.
+        is_replayed: True if all answers were recorded before, so that the run cost nothing.
     """
 
     agent: str
@@ -47,6 +48,7 @@ class Attempt:
     error: str = ""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    is_replayed: bool = False
 
     @property
     def passed(self) -> bool:
@@ -124,10 +126,8 @@ async def run_all(
         for scorer in case.scorers:
             scorer.check(suite.settings.judge, host.settings)
     settings = suite.settings
-    # Recorded answers have already been paid for.
-    is_free = mode == "replay"
-    max_tokens = math.inf if is_free or settings.max_tokens is None else settings.max_tokens
-    budget = Budget(max_tokens, None if is_free else settings.max_cost, settings.currency)
+    max_tokens = math.inf if settings.max_tokens is None else settings.max_tokens
+    budget = Budget(max_tokens, settings.max_cost, settings.currency)
     slots = asyncio.Semaphore(settings.concurrency)
     runner = _Runner(suite, host, mode)
     planned = list(product(suite.agents, suite.cases, range(1, settings.repeat + 1)))
@@ -140,7 +140,8 @@ async def run_all(
                 attempt = Attempt(agent, case.name, number, error=NOT_RUN)
             else:
                 attempt = await runner.run(agent, case, number)
-            budget.spend(attempt.usage)
+            if not attempt.is_replayed:
+                budget.spend(attempt.usage)
         done += 1
         if on_done is not None:
             on_done(done, len(planned))
@@ -172,10 +173,11 @@ class _Runner:
         progress = _Progress(secrets_of(settings=self.host.settings))
         path = self.suite.cassettes / agent / case.name / f"{number}.json"
         limit = asyncio.timeout(self.suite.settings.timeout_s)
+        tape = None
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="jackfield-eval-") as folder,
-                use_cassette(path, self.mode, self._portable_names(folder)),
+                use_cassette(path, self.mode, self._portable_names(folder)) as tape,
             ):
                 async with limit:
                     await self._run(self.suite.agents[agent], case, folder, progress)
@@ -196,6 +198,7 @@ class _Runner:
             error=hide(progress.error),
             usage=sum((score.usage for score in progress.scores), usage),
             seconds=loop.time() - start,
+            is_replayed=tape is not None and not tape.asked,
         )
 
     async def _run(self, config: AgentConfig, case: Case, workspace: str, progress: _Progress) -> None:

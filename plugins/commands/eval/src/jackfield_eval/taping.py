@@ -35,7 +35,7 @@ class TapingHost(PluginHost):
 
 
 @contextmanager
-def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
+def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[Cassette | None]:
     """Make all models created in the block play back from a cassette, or record to it.
 
     Args:
@@ -43,12 +43,15 @@ def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None
         mode: The mode; `live` neither plays back nor records.
         names: Directories that differ between machines, with the placeholders that replace them.
 
+    Yields:
+        The cassette; None for `live`.
+
     Raises:
         ConfigError: The cassette is missing, and models must not be called.
         CassetteError: The cassette cannot be read, or does not contain a request.
     """
     if mode == "live":
-        yield
+        yield None
         return
     if mode == "replay" and not path.exists():
         raise ConfigError(
@@ -58,7 +61,7 @@ def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None
     with _restore_on_error(path), Cassette(path, _MODES[mode], names=names) as tape:
         token = _tape.set(tape)
         try:
-            yield
+            yield tape
         finally:
             _tape.reset(token)
 

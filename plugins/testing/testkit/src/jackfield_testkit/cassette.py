@@ -84,7 +84,7 @@ class Cassette:
         self._missed: list[CassetteError] = []
         self._lock = threading.Lock()
         self._opened = False
-        self._changed = mode == "record"
+        self._asked = 0
 
     def __enter__(self) -> Self:
         if self.mode == "replay" or (self.mode == "auto" and self.path.exists()):
@@ -98,7 +98,7 @@ class Cassette:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._opened = False
-        if self._changed:
+        if self._asked or self.mode == "record":
             # Requests made before an error cost money as well.
             whole = [call for call in self._calls if call.events or call.error]
             write_tape(self.path, self._models, self._clean(whole))
@@ -110,6 +110,11 @@ class Cassette:
     def unplayed(self) -> int:
         """The number of recorded calls that were not replayed."""
         return sum(not call.played for call in self._calls)
+
+    @property
+    def asked(self) -> int:
+        """The number of calls that were made to a model instead of being replayed."""
+        return self._asked
 
     # --- models ---
 
@@ -193,7 +198,7 @@ class Cassette:
         """Start recording an answer."""
         call = Call(name, request_json(request, self._redaction), played=True)
         with self._lock:
-            self._changed = True
+            self._asked += 1
             self._calls.append(call)
         return call
 
