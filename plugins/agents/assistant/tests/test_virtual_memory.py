@@ -58,6 +58,18 @@ def test_what_the_model_looks_up_stands_in_the_system_message_and_in_the_history
     assert sum("48 sockets" in message.get_text_content() for message in model.requests[2].messages) == 1
 
 
+@pytest.mark.parametrize(
+    "cfg", [{"rag_keygen_strategy": "GenKeyword"}, {"question_rewriting": "model"}], ids=["keywords", "rewriting"]
+)
+def test_the_model_searches_even_if_the_settings_name_a_strategy_for_queries(
+    cfg: dict[str, str], books: list[str]
+) -> None:
+    model = ScriptedModel([looks_up("panels.md"), answer("48.")])
+    VirtualMemoryAgent(llm=model, files=books, rag_cfg=cfg).ask("Sockets?")
+    assert "48 sockets" in system_of(model, 1)
+    assert len(model.requests) == 2, "nothing else is asked of the model"
+
+
 def test_what_no_longer_fits_can_be_looked_up_again(books: list[str]) -> None:
     model = ScriptedModel([looks_up("panels.md"), looks_up("cables.md"), answer("2 m.")])
     agent = VirtualMemoryAgent(llm=model, files=books, rag_cfg={"max_ref_token": 16})

@@ -31,8 +31,8 @@ class VirtualMemoryAgent(Assistant):
     The system message holds the most recent passages, up to `max_ref_token`; the model can search for older ones again.
     In the result's history, passages stay where they were found.
 
-    Args: See `Assistant`. `rag_cfg` configures the tool; keyword strategies are ignored, since the model writes the
-    query.
+    Args: See `Assistant`. `rag_cfg` configures the tool; keyword strategies and question rewriting are ignored, since
+    the model writes the query.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class VirtualMemoryAgent(Assistant):
         **options: Unpack[AgentOptions],
     ) -> None:
         config = RAGConfig.parse(rag_cfg)
-        given = {key: getattr(config, key) for key in config.model_fields_set}
+        ignored = ("rag_keygen_strategy", "question_rewriting")  # the tool refuses those that need a model
+        given = {key: getattr(config, key) for key in config.model_fields_set if key not in ignored}
         paged = Paged(Paging(Prompts.read(PROMPTS, prompts), config.max_ref_token))
         tools = [{**given, "name": RETRIEVAL}, *(function_list or ()), paged]
         super().__init__(tools, llm, system_message, name, description, rag_cfg=config, prompts=prompts, **options)
