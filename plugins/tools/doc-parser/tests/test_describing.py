@@ -93,18 +93,21 @@ class Model:
             return text(last["content"])
         if isinstance(last["content"], list):
             prompt, image = last["content"]
-            assert prompt["text"].startswith("Describe this picture")
+            assert prompt["text"].startswith(("Describe this picture", "请为检索"))
             self.described.append(colour_of(image["image_url"]["url"]))
             if self.described[-1] == self.fails_at:
                 return error(400)
             return text(f"A {self.described[-1]}\nrectangle.")
         return tool_call("simple_doc_parser", {"url": self.file})
 
-    def ask(self, path: Path, **settings: Any) -> RunResult[str]:
+    def agent(self, path: Path, **settings: Any) -> FnCallAgent:
         self.file = path.name
         llm = {"model": "m", "model_type": "openai", "base_url": self.server.url, "api_key": "sk-test"}
         tool = {"name": "simple_doc_parser", "path": str(path.parent / "cache"), **settings}
-        return FnCallAgent([tool], llm, files=[str(path)]).ask(QUESTION)
+        return FnCallAgent([tool], llm, files=[str(path)])
+
+    def ask(self, path: Path, **settings: Any) -> RunResult[str]:
+        return self.agent(path, **settings).ask(QUESTION)
 
 
 @pytest.fixture
@@ -160,6 +163,19 @@ def test_a_picture_that_cannot_be_described_is_named_and_tried_again(model: Mode
     assert "a.pdf: picture 2 on page 2 could not be read" in result.text
     model.fails_at = ""
     assert "A blue rectangle" in model.ask(tmp_path / "a.pdf", describe_images=True).text
+
+
+@pytest.mark.parametrize("settings", [{}, {"structured_doc": True}, {"cache_max_bytes": 0}], ids=str)
+def test_the_same_agent_shows_a_description_that_succeeds_later(
+    settings: dict[str, Any], model: Model, tmp_path: Path
+) -> None:
+    write_pdf(tmp_path / "a.pdf", RED)
+    agent = model.agent(tmp_path / "a.pdf", describe_images=True, **settings)
+    model.fails_at = "red"
+    assert "A red rectangle" not in agent.ask(QUESTION).text
+    model.fails_at = ""
+    assert "A red rectangle" in agent.ask(QUESTION).text
+    assert "[图片" in agent.ask("读一下。").text, "another language is another description"
 
 
 @pytest.mark.parametrize("has_pages", [True, False])

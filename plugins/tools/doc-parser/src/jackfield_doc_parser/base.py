@@ -20,7 +20,7 @@ class Made(Generic[T]):
     """Caches lists derived from documents, so a request for the next part need not derive them again."""
 
     def __init__(self) -> None:
-        self._lists: Kept[tuple[str, ...], Sequence[T]] = Kept(_KEPT)
+        self._lists: Kept[tuple[object, ...], Sequence[T]] = Kept(_KEPT)
 
     def of(self, readings: Readings, make: Callable[[], Sequence[T]], *, and_of: str = "") -> Sequence[T]:
         """Return the list derived from these documents, calling `make` on a cache miss. Blocks while `make` runs.
@@ -30,7 +30,8 @@ class Made(Generic[T]):
             make: Derives the list.
             and_of: Any other input of `make`, as part of the cache key.
         """
-        documents = (part for one in readings.documents for part in (one.source, one.content_hash))
+        # The blocks as well, because the same file may gain descriptions of its pictures.
+        documents = (part for one in readings.documents for part in (one.source, one.content_hash, one.blocks))
         return self._lists.get((and_of, *documents), make)
 
 
