@@ -7,7 +7,7 @@ from lxml import etree
 
 from jackfield.retrieval import Block
 from jackfield_markup import blocks_of, html_tree, main_blocks
-from jackfield_markup.blocks import _spans
+from jackfield_markup.blocks import _spans, _texts
 
 
 def blocks(page: str) -> list[Block]:
@@ -23,12 +23,16 @@ def read(page: str) -> list[tuple[str, str]]:
     [
         ("<p>a\n  b&nbsp;c<br>d", "a b c\nd"),
         ("soft&shy;ly", "softly"),
+        ("soft&shy;ly<br>har&shy;der", "softly\nharder"),
         ("<p>one <a href='/x (1)'> two </a>three", "one [two](/x%281%29) three"),
         ("<p><a href='https://e.org/?a=1&amp;b=2'>two</a>", "[two](https://e.org/?a=1&b=2)"),
         ("<p><a href='#part'>two</a> <a href='javascript:go()'>three</a> <a>four</a>", "two three four"),
         (f"<p><a href='data:{'x' * 999}'>two</a>", "two"),
+        ("<p><a href='HTTPS://e.org/'>two</a> <a href='JavaScript:go()'>three</a>", "[two](HTTPS://e.org/) three"),
+        ("<p><a href=/x>one<br>two</a>", "one\ntwo"),
         (f"<p><a href='/{'x' * 300}'>two</a> <a href='/{'x' * 299}'>three</a>", f"two [three](/{'x' * 299})"),
         ("<p>Use <code>a | b</code> and <kbd>Tab</kbd>.", "Use `a | b` and `Tab`."),
+        ("<p><samp>a</samp> or <tt>b</tt>", "`a` or `b`"),
         ("<p><code>a`b</code>", "a`b"),
         ("<p><a href=/x><code>run</code></a>", "[`run`](/x)"),
         ("<p>A <img src=x.png alt='blue cup'> here", "A blue cup here"),
@@ -39,7 +43,10 @@ def read(page: str) -> list[tuple[str, str]]:
         ("<ol start=9><li>i<li value=20>j<li>k</ol>", "9. i\n20. j\n21. k"),
         ("<ul><li>a<ul><li>b<ol><li>c</ol></ul><li>d</ul>", "- a\n  - b\n    1. c\n- d"),
         ("<ul><li><p>a</p><p>b</p></ul>", "- a\n  b"),
+        ("<ul><li>a<ul hidden><li>b</ul><li>c</ul>", "- a\n- c"),
+        ("<ul><li>a<dl style='display:none'><dt>b</dl> c<li hidden>d<li>e</ul>", "- a c\n- e"),
         ("<pre>\n  a\n\n    b <b>c</b><br>d\n</pre>", "  a\n\n    b c\nd"),
+        ("<pre>a<b>b<br><i>c<br></i></b>d</pre>", "ab\nc\nd"),
     ],
 )  # fmt: skip
 def test_what_a_page_holds_is_read_as_it_is_shown(page: str, expected: str) -> None:
@@ -59,6 +66,29 @@ def test_blocks_stand_in_the_order_of_the_page() -> None:
 def test_headings_are_plain_text() -> None:
     page = "<h2>Run <code>it</code> <a href=/x>now</a><a class=headerlink href='#run'>¶</a></h2><h3> </h3>"
     assert blocks(page) == [Block("Run it now", kind="heading", level=2)]
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("<h2><div>a</div>b</h2>c", ["a", "b"]),
+        ("<div role=heading aria-level=2><section>a</section></div>c", ["a"]),
+        ("<h2>a<div hidden>b</div>d</h2>c", ["ad"]),
+    ],
+)
+def test_all_lines_of_a_heading_are_headings_and_nothing_after_it(page: str, texts: list[str]) -> None:
+    assert blocks(page) == [*(Block(text, kind="heading", level=2) for text in texts), Block("c")]
+
+
+@pytest.mark.parametrize("page", ["<a href=/x><p>one</p>two</a>", "<a href=/x>one<h9><p>two</p></a>"])
+def test_a_link_around_whole_paragraphs_is_no_link_of_one(page: str) -> None:
+    assert read(page) == [("paragraph", "one"), ("paragraph", "two")]
+
+
+def test_the_text_after_an_element_is_not_a_part_of_it() -> None:
+    page = html_tree("<body><div>one</div>two<table><tr><td><b>c</b> d</table>", source="x.html")
+    assert [block.text for block in blocks_of(next(page.iter("div")))] == ["one"]
+    assert [block.text for block in blocks_of(next(page.iter("b")))] == ["c"]
 
 
 def test_code_in_a_list_is_code_and_the_list_goes_on() -> None:
@@ -90,6 +120,16 @@ def test_a_cell_is_repeated_in_the_rows_that_it_spans_and_no_others(height: int)
     lines = [f"| a | s{number} |" for number in range(height)]
     lines += [f"| b{number} | c{number} |" for number in range(4 - height)]
     assert table.splitlines()[2:] == lines
+
+
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_a_cell_that_spans_rows_is_repeated_in_its_own_column(column: int) -> None:
+    first, second = ["a", "b"], ["c", "d"]
+    first.insert(column, "x")
+    row = "".join(f"<td{' rowspan=2' if cell == 'x' else ''}>{cell}" for cell in first)
+    ((_, table),) = read(f"<table><tr><th>1<th>2<th>3<tr>{row}<tr><td>{'<td>'.join(second)}</table>")
+    second.insert(column, "x")
+    assert table.splitlines()[2:] == [f"| {' | '.join(first)} |", f"| {' | '.join(second)} |"]
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "0", "1.5", "9999999999", "\u00b2"])
@@ -160,6 +200,18 @@ def test_a_cell_spans_as_many_columns_as_are_left(attributes: str, spare: int, s
     assert _spans(cell, spare) == spans
 
 
+@pytest.mark.parametrize("row", ["<tr><th>a<td>b", "<tr><td>a<td>b<tr><td>c<td>d"])
+def test_a_table_of_data_has_a_heading_cell_or_several_rows(row: str) -> None:
+    assert [kind for kind, _ in read(f"<table>{row}</table>")] == ["table"]
+
+
+@pytest.mark.parametrize("spans", ["colspan=1000", "rowspan=1000", "colspan=40 rowspan=40"])
+def test_spans_add_at_most_as_many_cells_as_a_small_table_has(spans: str) -> None:
+    page = html_tree(f"<table>{f'<tr><td {spans}>a<td>b' * 300}</table>", source="x.html")
+    rows = [[*row.iter("td")] for row in page.iter("tr")]
+    assert sum(map(len, _texts(rows))) <= 600 + 2 * (1000 + 4 * 600)
+
+
 @pytest.mark.parametrize("attribute", ["colspan", "rowspan"])
 def test_a_page_of_many_spans_is_no_table_of_millions_of_cells(attribute: str) -> None:
     rows = f"<tr><td {attribute}=1000>a<td>b" * 300
@@ -180,6 +232,8 @@ def test_behind_too_many_spans_no_cell_is_repeated() -> None:
         "<table><tr><td>a<td>b</table>",
         "<table><tr><td>a<tr><td>b</table>",
         "<table role=presentation><tr><td>a<td>x<tr><td>b<td>y</table>",
+        "<table role=none><tr><td>a<td>x<tr><td>b<td>y</table>",
+        "<table><tr><td>a<td><form>x</form><tr><td>b<td>y</table>",
         "<table><tr><td>a<td><h2>x</h2><tr><td>b<td>y</table>",
         "<table><tr><td>a<td><table><tr><td>x</table><tr><td>b<td>y</table>",
         f"<table><tr><td>a<td><p>{'long ' * 500}</p><tr><td>b<td>y</table>",

@@ -14,6 +14,10 @@ def read(body: str) -> str:
     return " ".join(block.text for block in main_blocks(html_tree(f"<body>{body}", source="x.html")))
 
 
+def read_tree(page: str) -> str:
+    return " ".join(block.text for block in main_blocks(html_tree(page, source="x.html")))
+
+
 @pytest.mark.parametrize(
     "around",
     [
@@ -96,6 +100,18 @@ def test_the_body_is_never_a_menu_whatever_its_class() -> None:
     assert "The text" in read(f"<div>{TEXT}</div>")
     tree = html_tree(f"<body class=sidebar role=navigation>{TEXT}", source="x.html")
     assert [block.text for block in main_blocks(tree)] == ["The text of the page, in one paragraph."]
+
+
+@pytest.mark.parametrize("attributes", ["class=sidebar role=navigation", "class=footer", "role=complementary", ""])
+def test_menus_are_left_out_of_a_body_or_a_main_part_whatever_these_are_called(attributes: str) -> None:
+    assert read_tree(f"<body {attributes}><nav>{LINKS}</nav>{TEXT}") == TEXT[3:-4]
+    assert read_tree(f"<body><p>around</p><main {attributes}>{TEXT}</main>after") == TEXT[3:-4]
+
+
+def test_programs_in_a_page_are_no_text_of_it() -> None:
+    assert read("<p>one <script>x</script>two<style>y</style> three") == "one two three"
+    program = f"<script>{'x' * 1000}</script>"
+    assert read(f"<p>around</p>{program}<main>{TEXT}</main>{program}") == TEXT[3:-4], "it counts for no share"
 
 
 @pytest.mark.parametrize(

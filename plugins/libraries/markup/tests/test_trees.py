@@ -56,6 +56,15 @@ def test_xhtml_is_read_as_xml() -> None:
     assert [block.text for block in blocks_of(tree)] == ["café & <tea>"]
 
 
+def test_tags_of_xhtml_in_capitals_are_those_in_small_letters() -> None:
+    tree = xhtml_tree(b"<HTML><BODY><H2>one</H2><UL><LI>two</LI></UL></BODY></HTML>", source="a.xhtml")
+    assert [(block.kind, block.text) for block in blocks_of(tree)] == [("heading", "one"), ("list", "- two")]
+
+
+def test_half_a_character_does_not_stop_a_page_from_being_read() -> None:
+    assert [block.text for block in blocks_of(html_tree("<p>a\ud800b", source="a.html"))] == ["a?b"]
+
+
 def test_xhtml_that_is_none_is_read_as_html() -> None:
     assert [block.text for block in blocks_of(xhtml_tree(b"<p>one<p>two", source="a.xhtml"))] == ["one", "two"]
 
@@ -87,6 +96,8 @@ def test_a_declared_encoding_holds_with_one_broken_byte_in_two_hundred_character
         ('<?xml version="1.0" encoding="Shift_JIS"?><p>日本'.encode("cp932"), "cp932"),
         ("<meta charset=iso-8859-1><p>数据分析".encode("utf-16"), "utf-16"),
         ("<meta charset=utf-16><p>café".encode(), "utf-8"),
+        (b"<meta charset=utf-16><p>coffee", "utf-8"),
+        (b"<meta charset=utf-16><p>coffees", "utf-8"),
         ("<meta charset=no-such><p>café".encode(), "utf-8"),
         ("<meta charset=idna><p>café".encode(), "utf-8"),
         (b"<meta charset=utf-8><p>" + "café ".encode() * 200 + b"\xff", "utf-8"),
