@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from jackfield import sync
 from jackfield.cli.main import main
 from jackfield.errors import ConfigError
+from jackfield_documents import DocumentReader
 from jackfield_index import command
 from jackfield_index.plugin import commands
 from jackfield_knowledge import KnowledgeIndex
@@ -26,6 +29,7 @@ from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.replies import Reply, error
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
+from tests.support.command_line import bare_environment
 
 IMPORTED = "import jackfield.cli.main, jackfield_index.command, jackfield_knowledge, jackfield_vector_search.searcher"
 # Builds an index; after 20 files it waits until Ctrl-C has cancelled the build, so that it can never be through before.
@@ -207,18 +211,58 @@ def test_an_index_that_cannot_be_used_is_listed_with_the_reason(docs: Path, caps
     for file in KnowledgeIndex("notes").folder.iterdir():
         file.unlink()
     (KnowledgeIndex("notes").folder / "index.sqlite").write_bytes(b"not a database " * 100)
-    assert "index 'notes' cannot be used" in run(capsys, "list")
+    listed = run(capsys, "list")
+    assert "index 'notes' cannot be used" in listed
+    facts = {"name": "notes", "folder": str(KnowledgeIndex("notes").folder), "error": listed.strip()}
+    assert as_json(capsys, "list") == [facts]
 
 
 def test_names_and_texts_give_a_terminal_no_orders(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if os.name != "posix":
         pytest.skip("names of POSIX")
     Path(os.fsdecode(b"docs/\x1b[2J\xff\n.md")).write_text("# \x9b2J\n\nwater \x9b31m and more")
-    printed = (
-        run(capsys, "build", "notes", "docs") + run(capsys, "search", "notes", "water") + run(capsys, "info", "notes")
-    )
+    Path("docs/\x1b.pdf").write_bytes(b"%PDF-1.7 broken")
+    words = [["build", "notes", "docs"], ["search", "notes", "water"], ["info", "notes"], ["set", "notes", "a=\x1b[2J"]]
+    printed = "".join(run(capsys, *each) for each in words)
     assert not {"\x1b", "\x9b"} & set(printed)
     assert "\\x1b[2J" in printed
+
+
+def test_json_has_every_name_as_it_is(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if os.name != "posix":
+        pytest.skip("names of POSIX")
+    files = {os.fsdecode(str(docs / name).encode(errors="surrogateescape")) for name in ("\x1b\udcff\n.md", "水.md")}
+    for file in files:
+        Path(file).write_text("Otters swim.")
+    run(capsys, "build", "notes", "docs", "--type", "keyword")
+    printed = run(capsys, "search", "notes", "otters", "--json")
+    assert printed.isascii()  # a stream may refuse other characters
+    assert {hit["location"] for hit in json.loads(printed)} == files
+    assert files < {file["location"] for file in as_json(capsys, "info", "notes")["files"]}
+
+
+def test_an_index_without_searchers_is_described_without_them(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sync.run(KnowledgeIndex("notes").build(["docs"], reader=DocumentReader()))
+    assert run(capsys, "info", "notes").splitlines()[1:3] == [
+        f"in {KnowledgeIndex('notes').folder}",
+        f"  + {docs}",
+    ]
+
+
+def test_without_an_installed_searcher_an_index_is_built_but_not_searched(docs: Path) -> None:
+    python = bare_environment(docs.with_name("bare"), ["jackfield", "jackfield-index", "jackfield-text"])
+
+    def run_bare(*words: str) -> tuple[int, str, str]:
+        done = subprocess.run([python, "-m", "jackfield", "index", *words], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    code, printed, told = run_bare("build", "notes", "docs")
+    assert (code, printed.partition(",")[0], told) == (0, "notes: 2 read", "")
+    for words in (["build", "notes", "--type", "keyword"], ["search", "notes", "water"]):
+        code, printed, told = run_bare(*words)
+        assert (code, printed) == (1, "")
+        assert "pip install jackfield-keyword-search" in told
+    assert run_bare("info", "notes")[1].startswith("notes: 2 documents, 2 chunks")
 
 
 def test_words_are_indexed_when_it_is_built(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,6 +491,35 @@ def test_ctrl_c_while_vectors_are_made_loses_none_that_were_kept(
     assert len(embedded(server)) == 1
 
 
+def test_a_searcher_that_fails_keeps_no_other_from_being_prepared(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.respond(lambda _: error(400, "no \x1b[2J"))
+    said = run(capsys, "build", "notes", "docs", "--type", "hybrid", "--embedding-model", "openai:m", code=1)
+    assert said.count("The finished part is kept: build again") == 1
+    assert "\x1b" not in said
+    first = ("--searcher", "vector_search", "--searcher", "keyword_search", "--embedding-model", "openai:m")
+    run(capsys, "build", "again", "docs", *first, code=1)
+    for name in ("notes", "again"):
+        assert any(file.name.startswith("keyword_search-") for file in KnowledgeIndex(name).folder.iterdir())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("action", ["build", "search"])
+def test_no_command_leaves_a_connection_behind(
+    action: str, fails: bool, docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    (docs / "new.md").write_text("Penguins huddle.")
+    asked = len(server.requests)
+    if fails:
+        server.respond(lambda _: error(401, "no"))
+    words = ["build", "notes"] if action == "build" else ["search", "notes", "water"]
+    run(capsys, *words, code=1 if fails and action == "build" else 0)
+    assert len(server.requests) > asked
+    assert server.wait_until(lambda server: not server.open_connections, timeout_s=60)
+
+
 def test_a_search_goes_on_without_a_service_and_says_so(
     docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -487,12 +560,14 @@ def test_a_wrong_searcher_is_said_before_a_file_is_read(
 def test_progress_of_vectors_is_shown(
     docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (docs / "bad.pdf").write_bytes(b"%PDF-1.7 broken")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("jackfield_index.progress._PAUSE_S", 0)
     assert main(["index", "build", "notes", "docs", *VECTORS]) == 0
     shown = capsys.readouterr().err
     assert "2 of 2 chunks  vector_search" in shown
     assert shown.index("vector_search: indexing") < shown.index("2 of 2 chunks  vector_search")
+    assert "\r\x1b[Kjackfield: docs/bad.pdf: " in shown  # on a line of its own
     assert shown.endswith("\r\x1b[K")
 
 
@@ -541,9 +616,12 @@ def test_an_index_from_elsewhere_needs_consent_to_read_its_files_again(
 ) -> None:
     cloned = str(docs.with_name("cloned")) if cloned == "{}" else cloned.format(docs.parent.name)
     run(capsys, "build", "./mine", "docs")
+    run(capsys, "remove", "./mine", "docs/house.txt")
     shutil.copytree("mine", cloned)
     run(capsys, "search", cloned, "tides")  # its documents are texts
-    assert "uses a file outside its folder" in run(capsys, "build", cloned, code=1)
+    refused = run(capsys, "build", cloned, code=1)
+    assert f"uses a file outside its folder: {docs}" in refused
+    assert "house.txt" not in refused  # it would not be read
     run(capsys, "build", cloned, "--trust")
     run(capsys, "build", cloned)
 
@@ -666,12 +744,41 @@ def test_several_searchers_rank_together_by_their_weights_whatever_the_limit(
     assert found({"vector_search": 20}, 1) == ["2.md"]
 
 
+def test_an_agent_file_says_how_rankings_are_merged(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (docs / "more.md").write_text("Invoices and water.")
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    for k in (1, 60):
+        merging = {"retrieval_type": "hybrid", "embedding_model": "openai:m", "fusion": "ranks", "fusion_k": k}
+        Path("agent.json").write_text(
+            json.dumps({"agent": "assistant", "rag_cfg": {**merging, "searcher_weights": {"vector_search": 1}}})
+        )
+        hits = as_json(capsys, "search", "notes", "water", "--agent", "agent.json")
+        assert len(hits) == 3
+        for hit in hits:
+            assert hit["score"] == pytest.approx(sum(1 / (k + rank) for rank in hit["ranks"].values()))
+
+
+def test_the_hits_of_a_search_are_numbered_and_all_indexes_listed(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (docs / "more.md").write_text("Invoices and water.")
+    for name in ("second", "first"):
+        run(capsys, "build", name, "docs", "--type", "keyword")
+    found = run(capsys, "search", "first", "water", "invoices").splitlines()
+    assert [line.partition(" ")[0] for line in found[::2]] == ["1.", "2.", "3."]
+    assert [line.split(":")[0] for line in run(capsys, "list").splitlines()] == ["first", "second"]
+
+
 def test_documents_that_other_settings_read_otherwise_are_counted(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "build", "notes", "docs")
+    (docs / "new.md").write_text("# New")
     said = run(capsys, "build", "notes", "--chunk-size", "300")
-    assert "it contains 2 documents, 2 chunks" in said
+    assert said.startswith("notes: 3 read (2 because parsers or settings changed), 0 unchanged, ")
+    assert "it contains 3 documents, 3 chunks" in said
     assert as_json(capsys, "info", "notes")["chunk_size"] == 300
     built = as_json(capsys, "build", "notes")
     names = {"read", "outdated", "unchanged", "removed", "failed", "skipped", "missing"}
@@ -679,9 +786,12 @@ def test_documents_that_other_settings_read_otherwise_are_counted(
     assert {"name", "folder", "documents", "chunks", "generation"} <= built.keys()
 
 
-def test_its_descriptor_states_its_effects() -> None:
+def test_its_descriptor_states_its_effects_and_actions(capsys: pytest.CaptureFixture[str]) -> None:
     (spec,) = commands()
     assert spec.effects == {"files", "network"}
+    with pytest.raises(SystemExit):
+        main(["index", "--help"])
+    assert re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, re.MULTILINE) == list(spec.actions)
 
 
 # --- watching ---

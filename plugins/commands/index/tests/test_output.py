@@ -34,6 +34,26 @@ def test_an_excerpt_has_at_most_200_characters(length: int, is_cut: bool) -> Non
     assert excerpt == f"   {'x' * min(200, length)}{'…' if is_cut else ''}"
 
 
+def test_the_headings_above_a_hit_are_shown_outermost_first() -> None:
+    seas = hit(headings=("Seas", "Tides\x1b"))
+    first, _ = describe_hit(1, seas)
+    assert first == f"1. {Path('docs/a.md')}, Seas > Tides\\x1b  (keyword_search 2, vector_search 1)"
+    assert hit_facts(seas)["headings"] == ["Seas", "Tides\x1b"]
+
+
+@pytest.mark.parametrize("page", [1, 2])
+def test_any_page_of_a_hit_is_shown(page: int) -> None:
+    first, _ = describe_hit(1, hit(page=page))
+    assert f", page {page}  (" in first
+
+
+def test_a_hit_outside_the_working_directory_has_its_whole_location() -> None:
+    for location in ("/srv/a.md", "https://acme.example//a.html?b=../c", f"{Path.cwd()}-other/a.md"):
+        chunk = Chunk(id="1", source=location, text="Water.", index=0, tokens=1)
+        first, _ = describe_hit(1, Hit(chunk=chunk, score=0.5, ranks={"keyword_search": 1}))
+        assert first == f"1. {location}  (keyword_search 1)"
+
+
 def test_a_hit_inside_an_archive_names_the_part() -> None:
     assert hit_facts(hit(part="inner/b.txt"))["part"] == "inner/b.txt"
     assert "part" not in hit_facts(hit())
@@ -51,6 +71,12 @@ def test_facts_of_a_hit_are_json() -> None:
         "ranks": {"keyword_search": 2, "vector_search": 1},
         "text": "Water.",
     }
+
+
+def test_a_reason_gives_a_terminal_no_orders() -> None:
+    paths = {"/srv/a.pdf": "it is \x1b[2J broken"}
+    failed = Built(read=0, unchanged=0, removed=0, outdated=0, failed=paths, skipped=(), missing=())
+    assert list(describe_failures(failed, [])) == ["/srv/a.pdf: it is \\x1b[2J broken"]
 
 
 def built(failed: int, missing: tuple[str, ...] = ()) -> Built:
@@ -103,6 +129,16 @@ def reading(done: int, total: int, location: str = "/srv/docs/a.md") -> Progress
 def test_the_line_has_a_bar_the_numbers_and_a_name(terminal: Terminal) -> None:
     ProgressLine()(reading(1, 4))
     assert terminal.getvalue() == f"\r\x1b[K[{'#' * 6}{'.' * 18}] 1 of 4 files  a.md"
+
+
+def test_chunks_are_counted_like_files(terminal: Terminal) -> None:
+    ProgressLine().count("keyword_search", 3, 8)
+    assert terminal.getvalue() == f"\r\x1b[K[{'#' * 9}{'.' * 15}] 3 of 8 chunks  keyword_search"
+
+
+def test_a_name_gives_a_terminal_no_orders(terminal: Terminal) -> None:
+    ProgressLine()(reading(1, 4, "/srv/docs/\x1b[2J.md"))
+    assert terminal.getvalue().endswith("1 of 4 files  \\x1b[2J.md")
 
 
 def test_a_line_without_a_total_has_an_empty_bar(terminal: Terminal) -> None:
