@@ -17,7 +17,8 @@ from jackfield.errors import MissingFileError, UnsupportedInputError
 from jackfield.messages import ContentItem
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield.tools import BaseTool, ToolContext
+from jackfield.tools import BaseTool, ToolContext, toolset
+from tests.support.agents import Seeing
 
 
 def asks(*items: ContentItem) -> Message:
@@ -196,6 +197,40 @@ WRITES = tool(without_context, name="t", description="Is one.", effects={"files"
 def test_files_reach_the_model_as_its_tools_allow(tools: list[BaseTool], use: str) -> None:
     assert file_use_of(tools, reads_files=False) == use
     assert file_use_of(tools, reads_files=True) == "name"
+
+
+@pytest.mark.parametrize("reader", ["a tool", "a tool of the run", "a member", "a member's tool of the run", None])
+def test_a_file_in_a_message_is_saved_only_for_an_agent_that_can_read_it(reader: str | None) -> None:
+    class Hub(Seeing):
+        agents: Any = ()
+
+    @toolset
+    async def of_run(context: ToolContext[Any]) -> list[Any]:
+        return [NAMES]
+
+    tools = [] if reader is None else [of_run if "of the run" in reader else NAMES]
+    below = reader is not None and "member" in reader
+    hub = Hub([] if below else tools, ScriptedModel([answer("Done.")]), name="hub")
+    hub.agents = (FnCallAgent(tools, ScriptedModel([]), name="member"),) if below else ()
+    hub.ask([asks(ContentItem(text="Look."), ContentItem(file=uri()))])
+    assert [Path(name).name for name in hub.runs[0].context.files] == ([] if reader is None else ["a.md"])
+
+
+def test_a_tool_gets_each_file_once_and_those_of_the_agent_first(tmp_path: Path) -> None:
+    own, other = (str(tmp_path / name) for name in ("own.md", "other.md"))
+    for name in (own, other):
+        Path(name).write_text("text", encoding="utf-8")
+    agent = Seeing([], ScriptedModel([answer("Done.")]), files=[own])
+    agent.ask([asks(ContentItem(text="Look."), *(ContentItem(file=name) for name in (other, own, other)))])
+    assert agent.runs[0].context.files == (own, other)
+
+
+def test_a_file_of_the_system_message_is_read_although_the_user_attached_none(tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("Be brief.", encoding="utf-8")
+    model = ScriptedModel([answer("Hi.")])
+    rules = Message("system", [ContentItem(file=str(tmp_path / "rules.md"))])
+    FnCallAgent(llm=model).ask([rules, Message("user", "Hi?")])
+    assert "Be brief." in model.requests[0].messages[0].get_text_content()
 
 
 @pytest.mark.parametrize("stem", ["tides", "x" * 300, "文" * 100, "é" * 60, "é" * 61, "a.b" * 90])

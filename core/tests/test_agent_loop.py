@@ -133,6 +133,33 @@ def test_the_results_of_calls_that_had_ended_are_recorded_although_nobody_reads_
     assert results == ["paid Ada"], "nothing is known of the other"
 
 
+def test_a_call_that_had_not_begun_when_a_run_was_left_is_not_recorded() -> None:
+    store = MemoryStore()
+
+    async def run() -> None:
+        began = asyncio.Event()
+
+        @tool(concurrent=False)
+        async def pay(to: str) -> str:
+            """Pay."""
+            began.set()
+            await asyncio.Event().wait()
+            return f"paid {to}"
+
+        script = [calls(("pay", {"to": "Ada"}), ("pay", {"to": "Bob"}))]
+        async with closing(FnCallAgent([pay], ScriptedModel(script), store=store).astream("Pay them.")) as events:
+            async for event in events:
+                if isinstance(event.event, ToolStarted):
+                    break
+            waiting = asyncio.ensure_future(anext(events))
+            await began.wait()
+            waiting.cancel()
+            await asyncio.wait([waiting])
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+    assert not store.events("ToolFinished"), "both are made, or asked about, when the run goes on"
+
+
 # --- requests ---
 
 

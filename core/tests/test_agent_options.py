@@ -13,10 +13,11 @@ from jackfield import Agent, BasicAgent, FnCallAgent, Message, tool
 from jackfield._fitting import check_count, check_seconds, fits
 from jackfield.agents import CancelToken, Event, Run
 from jackfield.config import Limits
-from jackfield.errors import BrokenPluginError, ConfigError
-from jackfield.events import RunFinished
+from jackfield.errors import BrokenPluginError, ConfigError, MissingFileError
+from jackfield.events import RunEvent, RunFinished
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.runs import RunResources
+from jackfield.sync import iterate
 from jackfield.testing import ScriptedModel, answer
 from jackfield.tools import Denial, ToolContext, Workspace
 from jackfield_testkit.records import MemoryStore
@@ -217,8 +218,9 @@ def test_a_wrong_option_of_a_run_is_named_and_nothing_is_asked(case: str) -> Non
 def test_an_answer_to_a_call_that_does_not_wait_is_named_with_those_that_do() -> None:
     call = Message("assistant", "", function_call=FunctionCall("pay", "{}"), extra={"function_id": "c1"})
     agent = FnCallAgent(llm=model())
-    with pytest.raises(ConfigError, match=r"^resume: call 'c2' is not pending; pending calls: 'c1' \(pay\)$"):
-        agent.ask([Message("user", "Pay."), call], resume={"c2": True})
+    for other in ("c2", "c10", "c"):
+        with pytest.raises(ConfigError, match=rf"^resume: call '{other}' is not pending; pending calls: 'c1' \(pay\)$"):
+            agent.ask([Message("user", "Pay."), call], resume={other: True})
     with pytest.raises(ConfigError, match="pending calls: none, so omit resume"):
         agent.ask("Pay.", resume={"c2": Denial("no")})
     # A call of an agent that works as a tool begins with the id of the call that asks it.
@@ -297,10 +299,15 @@ def test_a_run_of_the_base_kind_passes_the_events_of_runs_below_unless_the_answe
 
 def test_a_file_that_is_missing_is_named_before_anything_is_asked(tmp_path: Path) -> None:
     llm = model()
-    with pytest.raises(Exception, match=r"gone\.txt"):
-        FnCallAgent(llm=llm, files=[str(tmp_path / "gone.txt")]).ask("Hi")
-    with pytest.raises(Exception, match=r"gone\.txt"):
-        FnCallAgent(llm=llm).ask(Message("user", [ContentItem(file=str(tmp_path / "gone.txt"))]))
+    gone = str(tmp_path / "gone.txt")
+    for agent, question in (
+        (FnCallAgent(llm=llm, files=[gone]), "Hi"),
+        (FnCallAgent(llm=llm), Message("user", [ContentItem(file=gone)])),
+    ):
+        begun: list[RunEvent] = []
+        with pytest.raises(MissingFileError, match=r"gone\.txt"), iterate(agent.astream(question)) as events:
+            begun += events
+        assert begun == []
     assert llm.requests == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.messages import ContentItem, FinishReason, FunctionCall, Usage
+from jackfield.models import Retry
 from jackfield.request import ChatRequest
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
@@ -55,6 +57,10 @@ ASK = [{"role": "user", "content": "go"}]
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+async def no_wait(_: float) -> None:
+    """Wait for nothing."""
 
 
 def events_of(agent: Agent, messages: Any = ASK, **options: Any) -> list[Any]:
@@ -104,9 +110,11 @@ def test_a_history_that_ends_in_an_answer_of_an_earlier_run_is_still_asked() -> 
 def test_calls_that_a_caller_wrote_wait_unless_the_run_is_resumed() -> None:
     history = [Message("user", "q"), call("rm", "1")]
     calls = (PlannedCall(0, "1", FunctionCall("rm", "{}")),)
-    assert decide(history, Spent(), Limits()) == Pause(calls)
-    assert decide(history, Spent(), Limits(), resume=True) == RunTools(calls)
-    assert decide(history, Spent(turns=1), Limits()) == RunTools(calls)
+    for turns in (0, 1, 3):
+        spent = Spent(turns=turns)
+        assert decide(history, spent, Limits(), turns_before=turns) == Pause(calls)
+        assert decide(history, spent, Limits(), turns_before=turns, resume=True) == RunTools(calls)
+        assert decide(history, Spent(turns=turns + 1), Limits(), turns_before=turns) == RunTools(calls)
 
 
 def test_a_call_without_an_id_gets_the_same_one_whatever_earlier_turns_contain() -> None:
@@ -281,6 +289,17 @@ def test_documents_in_the_system_message_do_not_change_the_language() -> None:
     assert model.requests[0].lang == "en"
 
 
+@pytest.mark.parametrize(("question", "documents", "lang"), [("Why?", "知识", "en"), ("为什么？", "Facts", "zh")])
+def test_what_a_kind_adds_for_its_model_does_not_change_the_language(question: str, documents: str, lang: str) -> None:
+    class Reading(FnCallAgent):
+        def events(self, run: Run) -> AsyncIterator[Event]:
+            return super().events(replace(run, messages=(Message("user", documents),)))
+
+    model = ScriptedModel([answer("x")], processors=[])
+    Reading(llm=model).ask(question)
+    assert model.requests[0].lang == lang
+
+
 def test_an_image_in_a_result_is_a_note_to_a_model_that_takes_none() -> None:
     @tool
     def plot() -> list[ContentItem]:
@@ -317,6 +336,19 @@ def test_calls_with_one_id_have_one_each_in_the_history_and_in_the_results() -> 
     asked = [one.function_id for one in response if one.function_call]
     assert [one.function_id for one in response if one.role == "function"] == asked
     assert len(set(asked)) == 3
+
+
+def test_the_first_delta_of_a_call_has_its_id_and_a_repeated_answer_has_ids_of_its_own() -> None:
+    first = [FunctionCallDelta(0, "c1", "add", '{"a": 1'), ModelConnectionError("gone")]
+    second = [FunctionCallDelta(0, "c2", "add", '{"a": 1'), FunctionCallDelta(0, arguments=', "b": 1}')]
+    config = {"model": "m", "generate_cfg": {"max_retries": 1}}
+    model = ScriptedModel(
+        [first, [*second, ModelFinished("tool_calls")], answer("2")], config=config, processors=[Retry(sleep=no_wait)]
+    )
+    agent = FnCallAgent([add], model)
+    deltas = [event.id for event in events_of(agent) if isinstance(event, FunctionCallDelta)]
+    assert deltas == ["c1", "c2", ""]
+    assert [message.function_id for message in model.requests[-1].messages[1:]] == ["c2", "c2"]
 
 
 def test_interleaved_calls_are_kept_apart() -> None:
@@ -633,6 +665,13 @@ def test_a_language_that_somebody_sets_wins_over_one_that_is_found() -> None:
     assert langs(configured=True, lang="en") == ("en", "en")
 
 
+@pytest.mark.parametrize(("system", "lang"), [("你是助手", "zh"), ("You help.", "en")])
+def test_a_system_message_of_the_agent_counts_for_the_language(system: str, lang: str) -> None:
+    model = ScriptedModel([answer("Yes.")], processors=[])
+    FnCallAgent(llm=model, system_message=system).ask("Hello")
+    assert model.requests[0].lang == lang
+
+
 # --- model options of a run ---
 
 
@@ -664,6 +703,19 @@ def test_model_options_can_depend_on_the_turn() -> None:
     assert [(one.temperature, one.seed) for one in asked_with(config=config)] == [(1.0, 7), (0, 7)]
     assert [(view.turn, view.tool_calls, len(view.messages)) for view in views] == [(1, 0, 1), (2, 1, 3)]
     assert views[1].usage.total_tokens > 0
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(4, "finished"), (3, "tool_call_limit"), (2, "tool_call_limit")])
+def test_every_call_of_a_turn_counts_for_the_limit_and_for_the_options_of_the_next_turn(
+    limit: int, reason: str
+) -> None:
+    counts: list[int] = []
+    add_one = ("add", {"a": 1, "b": 1})
+    model = ScriptedModel([calls(add_one, add_one, add_one), calls(add_one), answer("8")])
+    agent = FnCallAgent([add], model, limits={"tool_calls": limit})
+    result = agent.ask("Add.", config=lambda view: counts.append(view.tool_calls))  # type: ignore[func-returns-value]
+    assert result.stop_reason == reason
+    assert counts == {4: [0, 3, 4], 3: [0, 3], 2: [0]}[limit]
 
 
 def test_an_unknown_model_option_of_a_run_is_named() -> None:

@@ -129,6 +129,19 @@ def test_usage_and_cost_are_those_of_the_tree_and_of_each_agent() -> None:
     assert result.to_dict()["usage_by_agent"]["helper"]["total_tokens"] == 20
 
 
+def test_what_an_agent_below_used_counts_although_the_agent_between_failed() -> None:
+    leaf = helper([answer("Leaf.", usage=USED)], name="leaf")
+    mid = helper(
+        [[*asks("leaf")[:1], *answer("", usage=USED)], [ModelRequestError("no", status=400)]], [leaf.as_tool()], "mid"
+    )
+    result = boss([[*asks("mid")[:1], *answer("", usage=USED)], answer("Done.", usage=USED)], mid.as_tool()).ask("go")
+    assert result.text == "Done."
+    assert (result.usage.total_tokens, result.cost) == (40, Decimal("0.04"))
+    assert {name: used.total_tokens for name, used in result.usage_by_agent.items()} == {
+        "boss": 20, "mid": 10, "leaf": 10,
+    }  # fmt: skip
+
+
 def test_children_of_one_turn_work_beside_each_other() -> None:
     both_here = asyncio.Event()
     here: list[str] = []
@@ -255,7 +268,8 @@ def test_a_limit_of_the_parent_holds_for_all_below_it_together(
     assert len(results_in(result.messages)) == 2, "a call stays open"
 
 
-def test_agents_at_work_side_by_side_make_no_call_too_many() -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_agents_at_work_side_by_side_make_no_call_too_many(count: int) -> None:
     @tool(name="pay", description="Pays.", needs_approval=True)
     def pay() -> str:
         paid.append(1)
@@ -268,13 +282,32 @@ def test_agents_at_work_side_by_side_make_no_call_too_many() -> None:
 
     paid: list[int] = []
     children = [
-        FnCallAgent([pay], ScriptedModel([calls(("pay", {})), answer("Done.")]), name=name, description="Pays.")
+        FnCallAgent(
+            [pay], ScriptedModel([calls(*[("pay", {})] * count), answer("Done.")]), name=name, description="Pays."
+        )
         for name in ("ann", "ben")
     ]
     model = ScriptedModel([asks("ann", "ben"), answer("Done.")])
-    agent = FnCallAgent([one.as_tool() for one in children], model, approve=allow, limits={"tool_calls": 3})
+    limits = {"tool_calls": 1 + 2 * count}  # one call too few for both of them
+    agent = FnCallAgent([one.as_tool() for one in children], model, approve=allow, limits=limits)
     assert "tool_call_limit" in " ".join(results_in(agent.ask("go").messages))
-    assert len(paid) == 1
+    assert len(paid) == count
+
+
+def test_a_call_below_that_nobody_could_approve_takes_nothing_from_the_limit_of_the_parent() -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        raise AssertionError("it was not approved")
+
+    first = helper([calls(("pay", {}))], [pay], "first")
+    second = helper([calls(("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})), answer("Added.")], [add], "second")
+    agent = boss(
+        [asks("first"), asks("second"), answer("Done.")], first.as_tool(), second.as_tool(), limits={"tool_calls": 4}
+    )
+    result = agent.ask("go")
+    assert "pay need approval" in results_in(result.messages)[0]
+    assert (results_in(result.messages)[1], result.stop_reason) == ("Added.", "finished")
 
 
 def test_a_limit_of_the_child_ends_the_child_alone_and_the_parent_reads_why() -> None:

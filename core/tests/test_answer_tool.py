@@ -133,6 +133,29 @@ def test_words_beside_the_call_do_no_harm() -> None:
         assert agent(step).ask("q", output=City, attempts=1).output == FITS
 
 
+@pytest.mark.parametrize("space", ["\n", " \n\n"])
+def test_blank_lines_before_the_call_leave_its_answer_plain_json(space: str) -> None:
+    result = agent(calls(("answer", BONN), text=space)).ask("q", output=City)
+    assert json.loads(result.text) == BONN
+
+
+@pytest.mark.parametrize(
+    ("question", "described", "told"),
+    [
+        ("q", "Give your final answer, as data.", "Give your final answer by calling the tool `answer`"),
+        ("你好", "以数据形式给出最终答案。", "请通过调用工具 `answer` 给出最终答案"),
+    ],
+)
+def test_the_output_tool_is_described_in_the_language_of_the_conversation(
+    question: str, described: str, told: str
+) -> None:
+    asked = agent(calls(("answer", BONN)))
+    asked.ask(question, output=City)
+    [request] = requests_of(asked)
+    assert request.functions[-1]["description"].startswith(described)
+    assert request.messages[0].content.startswith(told)
+
+
 def test_the_first_of_several_answers_in_a_turn_counts() -> None:
     step = calls(("answer", BONN), ("answer", {"name": "Jena"}))
     result = agent(step).ask("q", output=City, attempts=1)

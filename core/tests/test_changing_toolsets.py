@@ -48,7 +48,7 @@ class Changing(Toolset):
         self.changes.report()
 
 
-def named(name: str, result: str = "", description: str = "Work.", **options: Any) -> FunctionTool:
+def named(name: str, result: str = "", description: Any = "Work.", **options: Any) -> FunctionTool:
     def work() -> str:
         return result or name
 
@@ -107,6 +107,23 @@ def test_added_tools_are_offered_and_removed_ones_refused_from_the_next_turn_on(
     assert by_name[3:] == [("second", "new"), ("third", "third")]
     assert "first" in by_name[2][1]
     assert results[2].error
+
+
+@pytest.mark.parametrize(("question", "texts"), [("go", ["Old.", "New."]), ("你好", ["旧。", "新。"])])
+def test_a_tool_that_stays_keeps_its_place_and_is_described_anew_in_the_language_of_the_run(
+    is_fixed: bool, question: str, texts: list[str]
+) -> None:
+    sets: list[Changing] = []
+    stays = named("stays", description={"en": "Old.", "zh": "旧。"})
+    new = named("stays", description={"en": "New.", "zh": "新。"})
+    change = changing_to(sets, named("added"), new)
+    sets.append(Changing(stays, named("goes"), is_fixed=is_fixed))
+    model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
+    FnCallAgent([change, sets[0], Steady(named("last"))], model).ask(question)
+    first, second = shown(model)
+    assert second == [*(name for name in first if name != "goes"), "added"]
+    described = [{one["name"]: one["description"] for one in request.functions} for request in model.requests]
+    assert [functions["stays"] for functions in described] == texts
 
 
 def test_a_run_starts_with_what_changed_since_the_agent_was_made() -> None:

@@ -66,6 +66,17 @@ def test_forgotten_deps_are_an_error_before_the_run(needy: BaseTool) -> None:
     assert asked.ask("Hi", deps=User("Anna")).text == "Done."
 
 
+@pytest.mark.parametrize("empty", [0, "", {}, []], ids=repr)
+def test_empty_deps_are_deps(empty: Any) -> None:
+    @tool
+    def show(context: ToolContext[dict[str, int]]) -> str:
+        """Show what there is."""
+        return repr(context.deps)
+
+    result = agent(show, steps=[calls(("show", {}))]).ask("Hi", deps=empty)
+    assert [message.content for message in result.messages if message.role == "function"] == [repr(empty)]
+
+
 def test_the_agents_that_a_run_may_reach_need_deps_too() -> None:
     clerk = FnCallAgent([who], ScriptedModel([]), name="clerk", description="Knows who.")
     for boss in (agent(clerk.as_tool()), agent(handoffs=[clerk])):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent
-from jackfield.agents import Handoff
+from jackfield import FnCallAgent, Message
+from jackfield.agents import Handoff, RunState
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.events import HandedOff
+from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_testkit.records import MemoryStore
 from tests.support.agents import seeing
@@ -81,3 +83,20 @@ def test_a_run_that_is_handed_over_keeps_its_record_and_its_place_in_the_run_abo
     assert [message.content for message in second.asked] == ["Go.", "", "other has the conversation now."]
     assert second.path == (desk,)
     assert second.config is None, "nobody set a language"
+
+
+def test_a_hand_off_that_was_recorded_is_not_replaced_by_one_that_was_still_open() -> None:
+    ann, ben = (seeing([answer("Hello.")], name) for name in ("ann", "ben"))
+    desk = FnCallAgent(llm=ScriptedModel([]), name="desk", handoffs=[ann, ben])
+    chosen, still_open = (
+        Message("assistant", function_call=FunctionCall(f"transfer_to_{name}", "{}"), extra={"function_id": name})
+        for name in ("ann", "ben")
+    )
+    done = Message("function", "ann has it.", name="transfer_to_ann", extra={"function_id": "ann"})
+
+    async def go_on() -> list[str]:
+        run = desk.make_run((Message("user", "Go."), chosen, still_open, done), "en")
+        run = replace(run, resume=True, start=RunState(handoff_to="ann"))
+        return [event.to async for event in desk.events(run) if isinstance(event, HandedOff)]
+
+    assert asyncio.run(go_on()) == ["ann"]

@@ -27,6 +27,11 @@ SEARCH = {"jackfield-assistant", "jackfield-retrieval", "jackfield-pdf"}
 OPTIONS: Mapping[str, Any] = {"llm": "openai:x", "function_list": TOOLS}
 INNER = {"agent": "fncall", **OPTIONS, "name": "inner"}
 
+
+class Reading(FnCallAgent):
+    reads_files = True
+
+
 # How an agent is made → what it is missing.
 AGENTS: Mapping[str, tuple[Callable[[PluginHost], object], set[str]]] = {
     "by kind": (lambda host: create_agent("fncall", host=host, **OPTIONS), PACKAGES),
@@ -61,6 +66,9 @@ AGENTS: Mapping[str, tuple[Callable[[PluginHost], object], set[str]]] = {
     "with files to send": (
         lambda host: FnCallAgent([], "openai:x", files=["a.pdf", "b.txt", "c.png"], host=host),
         {"jackfield-openai", "jackfield-multimodal", "jackfield-pdf"},
+    ),
+    "with files that its class reads itself": (
+        lambda host: Reading(TOOLS, "openai:x", files=["a.pdf"], host=host), PACKAGES,
     ),
     "with documents": (
         lambda host: create_agent(

@@ -129,11 +129,11 @@ def test_the_call_of_an_async_tool_says_that_it_must_be_awaited() -> None:
                 await asyncio.sleep(0)
             finally:
                 closed.append(params)
-            return f"asked {params}"
+            return f"asked {params}" if context is None else f"asked {params} for {context.agent}"
 
     made = Asks()
     assert (is_async(made.call), made.call.__doc__) == (True, "Ask.")
-    assert asyncio.run(made.call("a")) == "asked a"  # type: ignore[arg-type]
+    assert asyncio.run(made.call("a", context=ToolContext(agent="desk"))) == "asked a for desk"  # type: ignore[arg-type]
     call: Any = made.call("b")
     assert repr(call) == (
         "<tool 'look' has not been called yet: use `await tool.call(...)`, or outside an event loop "

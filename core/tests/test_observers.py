@@ -7,14 +7,18 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from jackfield import FnCallAgent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ConfigError
 from jackfield.events import (
     ModelFinished,
+    PluginEvent,
     PreparationProgress,
     RunEvent,
     RunFailed,
@@ -25,15 +29,21 @@ from jackfield.events import (
     TurnStarted,
 )
 from jackfield.messages import Usage
+from jackfield.processors import Preprocessor, Processor
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.runs._observers import Observers
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.tools import ToolContext, Toolset
 from jackfield.work import Work
 
 ASK = [{"role": "user", "content": "Hi"}]
 SCRIPT: Script = [calls(("double", {"number": 2})), answer("It is four, as far as I know.")]
+
+
+class Number(BaseModel):
+    number: int
 
 
 class Sees(Observer):
@@ -234,6 +244,49 @@ def test_three_faults_of_any_method_silence_an_observer_altogether(method: str) 
         call_each(alone, method)
     assert (bool(alone), alone.see_requests, alone.surround_work) == (False, False, False)
     assert one.calls[method] == 3
+
+
+def test_an_observer_is_shown_a_request_as_the_run_passes_it_to_the_processors_of_the_model() -> None:
+    class Adds(Preprocessor):
+        def __init__(self, name: str) -> None:
+            self.name = name  # type: ignore[misc]
+
+        def prepare(self, request: ChatRequest) -> ChatRequest:
+            return replace(request, metadata={**request.metadata, self.name: True})
+
+    class Noting(Toolset):
+        name = "noting"
+
+        async def tools_of_run(self, context: ToolContext[Any]) -> list[Any]:
+            return [double]
+
+        def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Processor:
+            return Adds("of the run")
+
+    class Shown(Sees):
+        def observe_request(self, run_id: str, request: ChatRequest) -> None:
+            shown.append((list(request.metadata), [function["name"] for function in request.functions]))
+
+    shown: list[tuple[list[str], list[str]]] = []
+    model = ScriptedModel([answer('{"number": 4}')], processors=[Adds("of the model")])
+    FnCallAgent([Noting()], model, observers=[Shown()]).ask("Double two.", output=Number)
+    assert shown == [(["of the run"], ["double", "answer"])]
+
+
+def test_the_work_of_a_run_names_its_conversation() -> None:
+    class Follows(Sees):
+        def surround(self, work: Work) -> AbstractContextManager[object]:
+            works.append(work)
+            return nullcontext()
+
+    works: list[Work] = []
+    result = agent_with([Follows()]).ask("Hi", session="s-1")
+    of_run = [work for work in works if work.kind == "run"]
+    assert of_run
+    assert {(work.run_id, work.facts["session"]) for work in of_run} == {(result.run_id, "s-1")}
+    assert [(work.call_id, work.name) for work in works if work.kind == "tool_call"] == [
+        (message.function_id, "double") for message in result.messages if message.function_call
+    ]
 
 
 class OnlyHeaders(Observer):

@@ -17,6 +17,7 @@ from jackfield.messages import FunctionCall, Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.runs._observers import Observers
+from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from tests.support.agents import Seeing, add, read, results_in, seeing
@@ -49,6 +50,7 @@ def test_what_the_caller_passed_holds_for_the_other_agent(way: str) -> None:
         forbid=["network"],
         limits={"seconds": 900},
         observers=[Watch()],
+        approve=lambda *_: False,
         **options,
     )
     cancel, deps = CancelToken(), object()
@@ -86,6 +88,24 @@ def test_what_the_caller_passed_holds_for_the_other_agent(way: str) -> None:
         assert run.lang == "zh"
         assert run.config is not None
         assert (run.config.lang, run.config.seed) == ("zh", 7)
+
+
+def test_what_is_passed_for_a_run_below_holds_instead_of_that_of_the_run_above() -> None:
+    class Asks(FnCallAgent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            parent = ParentRun(run, run.start.spent)
+            async with closing(run_below(other, "Far?", parent, deps="below", approve=allow)) as events:
+                async for event in events:
+                    yield event
+            yield RunFinished("finished", (Message("assistant", "Done."),), Usage())
+
+    def allow(*_: object) -> bool:
+        return True
+
+    other = seeing([answer("Yes.")], "other")
+    Asks(llm=ScriptedModel([]), name="desk", approve=lambda *_: False).ask("Far?", deps="above", lang="zh")
+    [run] = other.runs
+    assert (run.context.deps, run.approve) == ("below", allow)
 
 
 OF_THE_AGENT = {"agent", "messages", "asked", "lang", "config", "rules", "session", "options", "path", "start"} | {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +13,33 @@ import pytest
 from jackfield import Agent, FnCallAgent, Message, tool
 from jackfield.agents import Event, Handoff, Run, run_as
 from jackfield.errors import ConfigError
-from jackfield.events import ApprovalNeeded, HandedOff, ModelEvent, ToolStarted, TurnStarted
-from jackfield.messages import FunctionCall
+from jackfield.events import (
+    ApprovalNeeded,
+    FunctionCallDelta,
+    HandedOff,
+    ModelEvent,
+    ModelFinished,
+    ToolStarted,
+    TurnStarted,
+)
+from jackfield.messages import FUNCTION, FunctionCall
 from jackfield.request import ChatRequest
 from jackfield.streams import closing
-from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield_testkit.records import MemoryStore, interrupted
-from tests.support.agents import add, seeing
+from tests.support.agents import Seeing, add, seeing
 
 PATIENCE_S = 30
 
 
-def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_on() -> None:
+@pytest.mark.parametrize(
+    ("kind", "doubtful"),
+    [(None, "pay"), (FnCallAgent, "pay"), (Seeing, "clerk")],
+    ids=["of the agent", "of an agent below", "of an agent below that cannot go on"],
+)
+def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_on(
+    kind: type[FnCallAgent] | None, doubtful: str
+) -> None:
     store, began = MemoryStore(), asyncio.Event()
 
     @tool
@@ -34,7 +50,18 @@ def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_
         return "paid"
 
     def agent() -> FnCallAgent:
-        return FnCallAgent([pay], ScriptedModel([calls(("pay", {}))]), name="clerk", store=store)
+        def once(call: FunctionCallDelta) -> ScriptedModel:
+            """Make the call, and then say that it is over."""
+            first = [call, ModelFinished("tool_calls")]
+            return ScriptedModel(lambda request: answer("Over.") if request.messages[-1].role == FUNCTION else first)
+
+        model = once(FunctionCallDelta(0, "p", "pay", "{}"))
+        if kind is None:
+            return FnCallAgent([pay], model, name="clerk", store=store)
+        clerk = kind([pay], model, name="clerk", description="Pays.")
+        # The arguments are as a model writes them, not as this library would.
+        ask = once(FunctionCallDelta(0, "c", "clerk", '{"request":  "Pay."}'))
+        return FnCallAgent([clerk.as_tool()], ask, store=store)
 
     async def leave() -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -49,11 +76,14 @@ def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_
 
     asyncio.run(leave())
     store.restarted()
-    [run_id] = store.kept
+    run_id = next(iter(store.kept))
     stream = agent().stream([], run_id=run_id, resume=True)
     [needed] = [event for event in stream if isinstance(event, ApprovalNeeded)]
     assert stream.result.stop_reason == "approval_needed"
     assert needed.in_doubt == needed.call_ids != ()
+    assert [call.name for call in needed.calls] == [doubtful]
+    over = agent().resume(run_id, approvals=dict.fromkeys(needed.call_ids, False))
+    assert (over.text, over.stop_reason) == ("Over.", "finished")
 
 
 def test_a_call_that_needs_approval_names_each_agent_on_the_way_to_it() -> None:
@@ -250,6 +280,49 @@ def test_an_answer_to_a_call_of_the_other_agent_reaches_it_when_a_recorded_run_g
 
 
 # --- hand-offs ---
+
+
+def test_after_a_pause_the_other_agent_gets_the_question_and_not_the_system_message_of_the_first() -> None:
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    store, asked = MemoryStore(), list[ChatRequest]()
+
+    def desk(script: Script) -> FnCallAgent:
+        def hello(request: ChatRequest) -> list[ModelEvent]:
+            asked.append(request)
+            return answer("Hello.")
+
+        clerk = FnCallAgent([], ScriptedModel(hello), "You are clerk.", "clerk", "Helps.")
+        return FnCallAgent([look], ScriptedModel(script), "You are desk.", "desk", handoffs=[clerk], store=store)
+
+    question = [Message("system", "Be kind."), Message("user", "Go.")]
+    paused = desk([calls(("look", {}))]).ask(question)
+    approvals = dict.fromkeys(paused.waiting, True)
+    result = desk([calls(("transfer_to_clerk", {}))]).resume(paused.run_id, approvals=approvals)
+    assert (result.text, [message.content for message in result.history[:2]]) == ("Hello.", ["Be kind.", "Go."])
+    assert [message.content for message in asked[0].messages] == [
+        "You are clerk.\n\nBe kind.", "Go.", "", "seen", "", "clerk has the conversation now.",
+    ]  # fmt: skip
+
+
+def test_a_run_goes_on_although_a_file_of_its_agent_is_gone(tmp_path: Path) -> None:
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    store, rules = MemoryStore(), tmp_path / "rules.md"
+    rules.write_text("Be brief.", encoding="utf-8")
+
+    def agent(*steps: Any) -> FnCallAgent:
+        return FnCallAgent([look], ScriptedModel(steps), name="clerk", files=[str(rules)], store=store)
+
+    paused = agent(calls(("look", {}))).ask("Go.")
+    rules.unlink()
+    assert agent(answer("Done.")).resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True)).text == "Done."
 
 
 def test_the_agent_that_a_paused_conversation_belongs_to_is_found_in_a_circle_of_hand_offs() -> None:

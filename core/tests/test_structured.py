@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from jackfield._response_formats import response_format, strict_schema
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, InvalidAnswerError
+from jackfield.errors import ConfigError, InvalidAnswerError, InvalidMessageError
 from jackfield.events import ModelFinished, TextDelta
 from jackfield.messages import Message, Usage
 from jackfield.models._structured import ANSWER_TOOL
@@ -93,6 +93,26 @@ def test_an_answer_that_does_not_fit_goes_back_with_the_reasons_and_all_attempts
     assert sent_back.role == ("function" if facts == ModelFacts() else "user")
     assert "city" in sent_back.content
     assert "day" in sent_back.content
+
+
+@pytest.mark.parametrize("facts", [HELD, ModelFacts(), PLAIN], ids=["native", "tool", "prompt"])
+def test_the_options_of_a_request_hold_for_every_attempt_in_every_way(facts: ModelFacts) -> None:
+    wrong = calls((ANSWER_TOOL, {"city": 1})) if facts == ModelFacts() else answer('{"city": 1}')
+    model = ScriptedModel([wrong, answer(GOOD)], facts=facts)
+    model.parse("q", Weather, config={"seed": 7})
+    assert [request.config.seed for request in model.requests] == [7, 7]
+
+
+@pytest.mark.parametrize(("lang", "word"), [("en", "This answer does not fit"), ("zh", "这个回答不符合要求")])
+@pytest.mark.parametrize("facts", [HELD, ModelFacts(), PLAIN], ids=["native", "tool", "prompt"])
+def test_an_answer_is_sent_back_in_the_language_that_the_model_is_set_to(
+    facts: ModelFacts, lang: str, word: str
+) -> None:
+    wrong = calls((ANSWER_TOOL, {"city": 1})) if facts == ModelFacts() else answer('{"city": 1}')
+    config = {"model": "m", "generate_cfg": {"lang": lang}}
+    model = ScriptedModel([wrong, answer(GOOD)], facts=facts, config=config)
+    model.parse("q" if lang == "zh" else "你好", Weather)
+    assert model.requests[1].messages[-1].get_text_content().startswith(word)
 
 
 def test_no_fitting_answer_is_an_error_that_says_what_was_wrong_and_what_it_cost() -> None:
@@ -242,6 +262,8 @@ def test_a_question_for_data_is_checked_before_the_model_is_asked() -> None:
         model.parse("q", Weather, attempts=0)
     with pytest.raises(ConfigError):
         model.parse([], Weather)
+    with pytest.raises(InvalidMessageError, match="the question is empty"):
+        model.parse([Message("user", " ")], Weather)
     assert model.requests == []
 
 

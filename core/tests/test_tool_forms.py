@@ -15,6 +15,7 @@ from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.runs import RunResources
+from jackfield.sync import iterate
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall
 
@@ -101,7 +102,7 @@ def test_an_agent_and_a_program_get_the_same_result_from_every_form(form: Any) -
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_progress_is_reported_before_the_next_step_and_a_cancelled_generator_is_closed(kind: str) -> None:
-    go_on, closed = threading.Event(), threading.Event()
+    go_on, went_on, closed = threading.Event(), threading.Event(), threading.Event()
 
     @tool
     def crawl() -> Iterator[str]:
@@ -110,7 +111,7 @@ def test_progress_is_reported_before_the_next_step_and_a_cancelled_generator_is_
             yield "page 1"
             go_on.wait(10)
             yield "page 2"
-            raise AssertionError("it was left")
+            went_on.set()
         finally:
             closed.set()
 
@@ -120,17 +121,20 @@ def test_progress_is_reported_before_the_next_step_and_a_cancelled_generator_is_
         try:
             yield "page 1"
             await asyncio.sleep(10)
-            raise AssertionError("it was left")
+            went_on.set()
         finally:
             closed.set()
 
     made = crawl if kind == "plain" else crawl_later
-    for event in FnCallAgent([made], ScriptedModel([calls(("crawl", {})), answer("a")])).stream("q"):
-        if isinstance(event, ToolProgress):
-            assert event.text == "page 1"
-            break
+    agent = FnCallAgent([made], ScriptedModel([calls(("crawl", {})), answer("a")]))
+    with iterate(agent.astream("q")) as events:  # its end waits until the run is cancelled
+        for placed in events:
+            if isinstance(placed.event, ToolProgress):
+                assert placed.event.text == "page 1"
+                break
     go_on.set()
     assert closed.wait(10)
+    assert not went_on.is_set()
 
 
 def test_a_call_is_checked_as_that_of_a_model_is() -> None:
