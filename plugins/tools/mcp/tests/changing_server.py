@@ -1,7 +1,8 @@
-"""An MCP server whose tools change during a run: `changing_server.py FOLDER [quiet] [http]`.
+"""An MCP server whose tools change during a run: `changing_server.py FOLDER [quiet] [busy] [http]`.
 
 It has the tool `change` and one for each line of `FOLDER/tools`, `name: description`. A call of `change` writes its
-argument `tools` to that file; the server then reports a change, unless it is quiet. Over stdio it speaks on its pipes;
+argument `tools` to that file; the server then reports a change, unless it is quiet. A busy server changes its tools to
+those of `FOLDER/next` while it lists them for the first time. Over stdio it speaks on its pipes;
 with `http` it listens on 127.0.0.1 and writes its port to `FOLDER/port`. Each process adds a line to `FOLDER/starts`.
 """
 
@@ -34,6 +35,9 @@ def replies(message):
             result = {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info}
         case "tools/list" if (FOLDER / "tools").read_text() != "broken":
             result = {"tools": tools()}
+            if "busy" in sys.argv and (FOLDER / "next").exists():
+                (FOLDER / "next").rename(FOLDER / "tools")
+                notices = [NOTICE]
         case "tools/call":
             if params["name"] == "change":
                 (FOLDER / "tools").write_text(params["arguments"]["tools"])

@@ -115,6 +115,19 @@ def test_what_the_server_lists_when_a_run_first_connects_is_offered_from_the_nex
     assert shown == [OLD, NEW]
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_change_that_is_reported_while_the_tools_are_listed_is_not_lost(
+    make: Make, tmp_path: Path, known: bool
+) -> None:
+    if known:
+        run(make("busy"), answer("done"))
+    (tmp_path / "next").write_text(AFTER)
+    shown, _, agent = run(make("busy"), calls(("s-two", {})), calls(("s-three", {})), answer("done"), names_of_tools)
+    assert shown[0] in (OLD, NEW)
+    assert shown[-1] == NEW
+    assert "s-three" in agent.ask("Go on.").text
+
+
 def test_the_next_run_of_an_agent_starts_with_the_latest_list_and_starts_no_server(make: Make, tmp_path: Path) -> None:
     run(make(), answer("done"))
     shown, _, agent = run(make(), change(), answer("done"), names_of_tools)

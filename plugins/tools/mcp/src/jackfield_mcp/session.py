@@ -69,6 +69,7 @@ class OpenServer:
         way: The underlying `ServerProcess` or `RemoteServer`.
         is_over: Set when the connection should close.
         listing: What the server offers. None before the first listing and after a reported change.
+        changes: The number of changes that the server has reported.
         callable: Names of tools that are in the listing and approved.
     """
 
@@ -76,6 +77,7 @@ class OpenServer:
     way: Any
     is_over: asyncio.Event
     listing: Listing | None = None
+    changes: int = 0
     callable: set[str] = field(default_factory=set)
     _deadlines: set[asyncio.Timeout] = field(default_factory=set)
     _is_closed: bool = False
@@ -232,23 +234,37 @@ class Session:
 
     async def listing_of(self, peer: OpenServer) -> Listing:
         """Return the connection's listing, fetching it on first use and after each change the server reports."""
-        if peer.listing is None:
-            limit = self.server.list_timeout_s
-            try:
-                async with asyncio.timeout(limit):
-                    found = await list_server(peer.client, self.name, self.server, peer.way.entries)
-            except TimeoutError:
-                peer.is_over.set()
-                late = ToolServiceError(f"MCP server {self.name!r} did not list its tools within {limit:g} s")
-                raise _with_note(late, peer.way.output()) from None
-            peer.listing = await self._kept(found)
-        return peer.listing
+        if peer.listing is not None:
+            return peer.listing
+        limit = self.server.list_timeout_s
+        try:
+            return await self._list(peer)
+        except TimeoutError:
+            peer.is_over.set()
+            late = ToolServiceError(f"MCP server {self.name!r} did not list its tools within {limit:g} s")
+            raise _with_note(late, peer.way.output()) from None
+
+    async def _list(self, peer: OpenServer) -> Listing:
+        """List what the server offers, and cache the list unless the server reports a change meanwhile.
+
+        Raises:
+            TimeoutError: The listing timed out.
+        """
+        changes = peer.changes
+        async with asyncio.timeout(self.server.list_timeout_s):
+            found = await list_server(peer.client, self.name, self.server, peer.way.entries)
+        listing = await self._kept(found)
+        if peer.changes == changes:
+            peer.listing = listing
+        return listing
 
     async def approve(self, peer: OpenServer, tool: Definition) -> None:
         """Record the approval of a tool as it is now."""
-        peer.listing = (await self.listing_of(peer)).approving(tool)
-        await sync.in_worker(self._keeper.save, self.server.identity(), peer.listing)
-        self._tell(peer.listing)
+        listing = (await self.listing_of(peer)).approving(tool)
+        if peer.listing is not None:
+            peer.listing = listing
+        await sync.in_worker(self._keeper.save, self.server.identity(), listing)
+        self._tell(listing)
 
     def _tell(self, listing: Listing) -> None:
         for watcher in tuple(self._watchers):
@@ -409,6 +425,7 @@ class Session:
         opened = link.connection.opened
         if opened.done() and link.connection.is_usable():
             peer = opened.result()
+            peer.changes += 1
             peer.listing = None
             peer.callable.clear()
             for watcher in tuple(self._watchers):
@@ -418,14 +435,12 @@ class Session:
 
     async def _refresh(self, peer: OpenServer) -> None:
         """List changed tools again, so the next agent gets the new list even if the current run has no further turn."""
-        await asyncio.sleep(_REFRESH_AFTER_S)  # a server that keeps reporting changes is listed only once in a while
-        if peer.listing is not None or peer.is_over.is_set():
-            return
         try:
-            async with asyncio.timeout(self.server.list_timeout_s):
-                peer.listing = await self._kept(
-                    await list_server(peer.client, self.name, self.server, peer.way.entries)
-                )
+            while True:  # a server that keeps reporting changes is listed only once in a while
+                await asyncio.sleep(_REFRESH_AFTER_S)
+                if peer.listing is not None or peer.is_over.is_set():
+                    return
+                await self._list(peer)
         except Exception:  # noqa: BLE001 - the next call lists again, and reports what is wrong
             _log.warning("MCP server %r reported a change, but its tools could not be listed", self.name, exc_info=True)
 

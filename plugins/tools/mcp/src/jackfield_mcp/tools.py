@@ -228,7 +228,8 @@ class MCPTool(_ServerTool):
             if tool.digest() != accepted:
                 raise ChangedError(session.name, tool)
             await session.approve(peer, tool)
-        peer.callable.add(tool.name)
+        if peer.listing is not None:  # otherwise the server has reported another change, so the next call checks again
+            peer.callable.add(tool.name)
 
 
 def _reporting(context: ToolContext) -> ProgressFnT:
