@@ -13,13 +13,13 @@ from jackfield_guardrail.regexes import fault_of_regex
 REPEATED = [
     "(a+)+b", "(a*)*b", "(a|b+)+c", "((ab)*c)*d", "(?:x+y?)*z", r"(\w+\s?)+!", "(a{2,})+b", "(a+){20}b", "(?P<n>a+)+b",
     "(?i:a+)+b", "((a+))+b", "x(?=(a+)+)b", "(.*,)+x", r"([^)]+)*x", "(a+)+?b", "(a+b|c)*d", "((?>a)b+)+c",
-    "(a{0,11})+b", "(a{11})+b",
+    "(a{0,11})+b", "(a{11})+b", "(?P<q>x)(a+(?P=q)b)+c", "(x)?(a+(?(1)b|c)d)+e", "(x)?(?(1)a+|b)+c",
 ]  # fmt: skip
 PLAIN = [
     "a+b", "(a)+b", r"sk-\w{20,}", r"(\d{1,3}\.){3}\d{1,3}", "(a++)+b", "(?>a+)+b", "(a+)++b", r"\(a+\)+", "[(a+)+]x",
     "(a+)?b", "(a+){2}b", "(ab?)+c", "a+b+c+", "(?#(a+)x+", r"(?P<q>['\"]).*?(?P=q)", "(?i)secret|password", "x{3}",
     r"(?<!\w)key(?=\s)", "(a+b){0,5}c", r"(\d++,)+x", "(?>(?:a+)b)+c", "(a{0,10})+b",
-    "(a{10})+b",
+    "(a{10})+b", "(?P<q>a)b+(?P=q)+c", "(x)?(?(1)a|b)+c+",
 ]  # fmt: skip
 
 
@@ -70,9 +70,10 @@ def test_a_rule_that_does_not_fit_is_refused_with_what_is_wrong(rule: dict[str, 
         GuardrailConfig.parse({"rules": [rule]})
 
 
-def test_two_rules_of_one_name_are_refused() -> None:
+@pytest.mark.parametrize("names", ["aa", "baa", "aba", "baca"])
+def test_two_rules_of_one_name_are_refused(names: str) -> None:
     with pytest.raises(ConfigError, match="two rules are named 'a'"):
-        GuardrailConfig.parse({"rules": [{"name": "a", "deny": "x"}, {"name": "a", "deny": "y"}]})
+        GuardrailConfig.parse({"rules": [{"name": name, "deny": "x"} for name in names]})
 
 
 def test_a_guardrail_without_a_rule_is_refused() -> None:

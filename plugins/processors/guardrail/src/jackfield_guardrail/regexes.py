@@ -83,9 +83,9 @@ def _gives_back(token: re.Match[str]) -> bool:
 
 
 def _opens_a_group(token: re.Match[str]) -> bool:
-    """Return True if the token opens a group. Global flags and backreferences use parentheses but do not."""
+    """Return True if the token opens a group, which a later token closes. Global flags are a single token."""
     kind = token["kind"] or ""
-    return bool(token["open"]) and not (kind.endswith(")") or kind.startswith("P="))
+    return bool(token["open"]) and (kind.startswith("(") or not kind.endswith(")"))
 
 
 def _is_long(repeat: re.Match[str]) -> bool:
