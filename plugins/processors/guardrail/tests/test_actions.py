@@ -104,6 +104,21 @@ def test_the_first_rule_that_is_not_kept_is_named(ask: Ask) -> None:
         ask(OutputGuardrail(rules=rules), _said("a sword, then a fish"))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_each_of_several_lengths_is_checked(ask: Ask, order: int) -> None:
+    rules = [{"name": "long", "max_length": 100}, {"name": "short", "max_length": 10}][::order]
+    assert _text(ask(OutputGuardrail(rules=rules), _said("a" * 10))) == "a" * 10
+    with pytest.raises(ContentFilterError, match="'short'"):
+        ask(OutputGuardrail(rules=rules), _said("a" * 11))
+
+
+@pytest.mark.parametrize("more", [[], [{"name": "all", "require": "well"}]], ids=["streaming", "complete"])
+def test_a_short_thought_comes_before_the_text_that_it_led_to(ask: Ask, more: list[dict[str, Any]]) -> None:
+    rules = [{"name": "mine", "deny": "swordfish"}, *more]
+    events = ask(OutputGuardrail(rules=rules), answer("All is well.", reasoning="Let me see."))
+    assert [type(event) for event in events if event.is_delta] == [ReasoningDelta, TextDelta]
+
+
 # --- replace ---
 
 
@@ -156,14 +171,16 @@ def test_what_is_too_long_to_be_redacted_blocks_the_answer(ask: Ask) -> None:
         ask(_rule(deny=r"sk-\w+", action="redact"), _said("sk-" + "x" * 5000 + " "))
 
 
-def test_several_rules_redact_side_by_side(ask: Ask) -> None:
-    guardrail = OutputGuardrail(
-        rules=[
-            {"name": "keys", "deny": r"sk-\w+", "action": "redact", "replacement": "[key]"},
-            {"name": "links", "hosts": ["good.example"], "action": "redact", "replacement": ""},
-        ]
+@pytest.mark.parametrize("order", [1, -1])
+def test_several_rules_redact_side_by_side(ask: Ask, order: int) -> None:
+    rules = [
+        {"name": "keys", "deny": r"sk-\w+", "action": "redact", "replacement": "[key]"},
+        {"name": "links", "hosts": ["good.example"], "action": "redact", "replacement": ""},
+    ]
+    events = ask(
+        OutputGuardrail(rules=rules[::order]),
+        _said("sk-abc ![](https://evil.example/sk-abc) https://good.example/sk-x"),
     )
-    events = ask(guardrail, _said("sk-abc ![](https://evil.example/sk-abc) https://good.example/sk-x"))
     assert _text(events) == "[key] ![]() https://good.example/[key]"
     assert sorted(_told(events)) == [("keys", "redact", 2), ("links", "redact", 1)]
 
@@ -183,6 +200,21 @@ def test_the_model_is_asked_again_with_a_note_of_what_was_wrong(ask: Ask, questi
     assert "one JSON document" in str(notes[0].content)
     assert "'a' is a required property" in str(notes[1].content)
     assert "Sure!" not in str(notes[0].content)
+
+
+def test_a_function_is_asked_only_about_answers_that_keep_the_rules_of_the_settings(ask: Ask) -> None:
+    seen: list[str] = []
+    check = Check(name="look", function=lambda text: not seen.append(text), action="retry")  # type: ignore[func-returns-value]
+    guardrail = OutputGuardrail(rules=[{"name": "json", "json_schema": True, "action": "retry"}], checks=[check])
+    assert _text(ask(guardrail, _said("no"), _said("[]"))) == "[]"
+    assert seen == ["[]"]
+
+
+def test_a_hint_of_a_function_is_what_the_model_is_told(ask: Ask) -> None:
+    asked: list[ChatRequest] = []
+    check = Check(name="calm", function=lambda text: not text.isupper(), action="retry", hint="it must not shout")
+    ask(OutputGuardrail(checks=[check]), _said("NO!"), _said("No."), asked=asked)
+    assert "because it must not shout." in str(asked[1].messages[-1].content)
 
 
 def test_a_hint_of_ones_own_is_what_the_model_is_told(ask: Ask) -> None:
@@ -205,6 +237,20 @@ def test_each_rule_has_its_own_retries(ask: Ask) -> None:
         rules=[{"name": "one", "deny": "fish", "action": "retry"}, {"name": "two", "deny": "meat", "action": "retry"}]
     )
     assert _text(ask(guardrail, _said("fish"), _said("meat"), _said("bread"))) == "bread"
+
+
+def test_rules_that_take_turns_do_not_ask_forever(ask: Ask) -> None:
+    rules = [{"name": name, "deny": name, "action": "retry"} for name in ("sword", "fish")]
+    with pytest.raises(ContentFilterError, match="'sword'"):
+        ask(OutputGuardrail(rules=rules), _said("sword"), _said("fish"), _said("sword"))
+
+
+@pytest.mark.parametrize("action", ["replace", "retry"])
+@pytest.mark.parametrize("rule", [{"require": "bread"}, {"language": "en"}, {"json_schema": {"const": "bread"}}])
+def test_what_needs_the_whole_is_not_shown_before_it_is_checked(ask: Ask, rule: dict[str, Any], action: str) -> None:
+    events = ask(_rule(**rule, action=action, replacement='"bread"'), _said("数据" * 50), _said('"bread"'))
+    assert not any(isinstance(event, StreamReset) for event in events)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == '"bread"'
 
 
 def test_what_was_shown_of_an_answer_is_taken_back_before_the_next(ask: Ask) -> None:
@@ -253,6 +299,14 @@ def test_a_note_is_all_that_follows_and_nothing_waits(ask: Ask) -> None:
     assert all("violates the rule" in note for note in notes)
 
 
+def test_what_thoughts_and_arguments_contain_is_noted_with_what_the_text_contains(ask: Ask) -> None:
+    said = [ReasoningDelta("fish"), TextDelta("fish, fish"), *_call('{"a": "fish", "b": ["fish"]}')]
+    guardrail = _rule(deny="fish", action="note", parts=["text", "reasoning", "arguments"])
+    events = ask(guardrail, said)
+    assert fold(events).messages == fold(said).messages
+    assert _told(events) == [("mine", "note", 5)]
+
+
 # --- each thing that is checked ---
 
 
@@ -261,6 +315,7 @@ def test_a_note_is_all_that_follows_and_nothing_waits(ask: Ask) -> None:
     [
         ({"require": r"\[\d+\]"}, "As said [12].", "As said."),
         ({"max_length": 5}, "12345", "123456"),
+        ({"max_length": 0}, "", "1"),
         ({"json_schema": True}, ' {"a": [1]}\n', '{"a": [1]} and more'),
         ({"json_schema": True}, "[]", "[" * 100_000),
         ({"json_schema": {"type": "array", "maxItems": 1}}, "[1]", "[1, 2]"),
@@ -377,6 +432,7 @@ def test_arguments_are_looked_at_only_if_told_to(ask: Ask) -> None:
         '{"a": "swordfish',
         "{'a': 'swordfish'}",
         '```json\n{"a": "sword\\u0066ish"}\n```',
+        *('{"a": ' * depth + '"swordfish"' + "}" * depth for depth in (600, 50_000)),
     ],
 )
 def test_arguments_are_read_as_a_tool_reads_them(ask: Ask, arguments: str) -> None:
@@ -384,9 +440,20 @@ def test_arguments_are_read_as_a_tool_reads_them(ask: Ask, arguments: str) -> No
         ask(_rule(deny="swordfish", parts=["arguments"]), _call(arguments))
 
 
-def test_numbers_in_arguments_are_looked_at_too(ask: Ask) -> None:
+def test_the_id_and_the_name_of_a_call_may_come_apart(ask: Ask) -> None:
+    said = [FunctionCallDelta(0, "c1"), FunctionCallDelta(0, "", "fetch"), *_call('{"a": 1}', name="")[1:]]
+    assert fold(ask(_rule(deny="swordfish", parts=["arguments"]), said)) == fold(said)
+
+
+def test_true_false_and_null_in_arguments_are_no_text(ask: Ask) -> None:
+    said = _call('{"a": true, "b": [false, null]}')
+    assert fold(ask(_rule(deny="(?i)true|false|null|none", parts=["arguments"]), said)) == fold(said)
+
+
+@pytest.mark.parametrize("number", ["4930123456", "-4930123456", "4930123456.5"])
+def test_numbers_in_arguments_are_looked_at_too(ask: Ask, number: str) -> None:
     with pytest.raises(ContentFilterError):
-        ask(_rule(deny=r"\d{10}", parts=["arguments"]), _call('{"to": 4930123456}'))
+        ask(_rule(deny=r"\d{10}", parts=["arguments"]), _call(f'{{"to": [{number}]}}'))
 
 
 def test_redacted_arguments_stay_json_and_others_stay_as_they_were_written(ask: Ask) -> None:
@@ -422,6 +489,8 @@ def test_a_function_may_say_what_it_cost(ask: Ask) -> None:
     guardrail = OutputGuardrail(checks=[Check(name="paid", function=lambda _: Verdict(True, usage=_cost(5)))])
     assert fold(ask(guardrail, _said("x", usage=_cost(3)))).usage == _cost(3) + _cost(5)
     assert fold(ask(guardrail, _said("x"))).usage == _cost(5)
+    costs = [Check(name=f"n{cost}", function=lambda _, cost=cost: Verdict(True, usage=_cost(cost))) for cost in (5, 7)]  # type: ignore[misc]
+    assert fold(ask(OutputGuardrail(checks=costs), _said("x", usage=_cost(3)))).usage == _cost(3) + _cost(5) + _cost(7)
 
 
 def test_a_function_that_fails_lets_nothing_pass(ask: Ask) -> None:
@@ -438,8 +507,10 @@ def test_a_function_sees_what_the_caller_would_get(ask: Ask) -> None:
         rules=[{"name": "keys", "deny": r"sk-\w+", "action": "redact"}],
         checks=[Check(name="look", function=lambda text: not seen.append(text))],  # type: ignore[func-returns-value]
     )
-    ask(guardrail, _said("sk-abc!"))
+    ask(guardrail, [ReasoningDelta("A key."), *_said("sk-abc!")])
     assert seen == ["[removed]!"]
+    ask(guardrail, [TextDelta(" \n"), *calls(("fetch", {}))])
+    assert seen == ["[removed]!"], "white space beside a call is no answer"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,6 +155,29 @@ def test_text_comes_no_later_than_the_window_and_a_block() -> None:
     for number in range(1, 500):
         late += 1 - len(scanner.feed("x"))
         assert late <= 10 + BLOCK, number
+
+
+def test_after_a_long_match_text_comes_no_later_than_before() -> None:
+    scanner = Scanner([Watch("w", RegexFinder(r"sk-\w+", 8), "take")])
+    scanner.feed("sk-" + "a" * 200 + " " * 200)
+    late = 0
+    for number in range(1, 500):
+        late += 1 - len(scanner.feed("x " if number % 2 else ""))
+        assert late <= 8 + BLOCK, number
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("before", [0, 20, 31, 32, 40])
+def test_each_of_several_rules_sees_its_whole_window(before: int, order: int) -> None:
+    watches = [Watch("near", RegexFinder("nothing", 1), "count"), Watch("far", RegexFinder("a.{50}b", 64), "take")]
+    text = "-" * before + "a" + "-" * 50 + "b" + "-" * 200
+    assert _outcome(watches[::order], text) == (text.replace("a" + "-" * 50 + "b", ""), {"far": 1}, "")
+
+
+def test_a_long_match_is_counted_once_whatever_else_is_counted_within_it() -> None:
+    watches = [Watch("all", RegexFinder("[xy]+", 8), "count"), Watch("y", RegexFinder("y", 8), "count")]
+    text = ("x" * 40 + "y") * 5 + " y"
+    assert _outcome(watches, text) == (text, {"all": 2, "y": 6}, "")
 
 
 def test_a_match_that_goes_on_and_on_is_followed_to_its_end() -> None:

@@ -32,6 +32,10 @@ PASS = [
     "[x](tel:+4930123) C:\\folder a[0](b)",
     'data="some long text that is no address at all and goes on and on' + " and on" * 500 + '"',
     "https://good.example/" + "a" * 5000,
+    "[a](https:///good.example/x) [b](https:/good.example/x) [c](https:good.example/x)",
+    "https://good.example.:8443/x https://a.sub.example./x",
+    '<img src="DATA:IMAGE/PNG;base64,AAAA">',
+    *(f"[{text}](https://good.example/" + "\\_" * 1500 + ")" for text in ("a", "ab")),
 ]
 
 NOT_PASS = [
@@ -110,6 +114,18 @@ NOT_PASS = [
     "https://good.example&sol;x@evil.example",
     "!//evil.example",
     "：//evil.example",
+    "https://evilsub.example/x",
+    "![a](https://.sub.example/x)",
+    "![a](https:me@a.sub.example/x)",
+    "![a](https:xxgood.example/a.png)",
+    "[a](b) www.evil.example",
+    "[a](b)//evil.example/x",
+    "WWW.evil.example/x",
+    "Www.Evil.example",
+    '<img src="/\n/evil.example/a.png">',
+    "![a](&#47;/evil.example/a.png)",
+    "custom://evil.example/x",
+    "[us](mailto:spy@evil.example?cc=team@good.example)",
 ]
 
 

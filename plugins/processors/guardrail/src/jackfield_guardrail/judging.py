@@ -28,7 +28,6 @@ _TASK = {
 }
 _QUESTION = {"en": "The question: {question}\nYes or no?", "zh": "问题：{question}\n是还是否？"}
 _YES = re.compile(r"\W*(?:yes|是|是的|对)\W*", re.IGNORECASE)
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _UNCLEAR = {"en": "no clear yes to: {question}", "zh": "对这个问题没有明确的肯定回答：{question}"}
 
 
@@ -53,7 +52,7 @@ class Judge:
                     reply.feed(event)
         except JackfieldError:  # on any other outcome, there was no clear yes
             return self._no(reply.usage, lang)
-        said_yes = reply.finished is not None and _YES.fullmatch(_THOUGHT.sub("", reply.text, count=1))
+        said_yes = reply.finished is not None and _YES.fullmatch(reply.text)
         return Verdict(True, usage=reply.usage) if said_yes else self._no(reply.usage, lang)
 
     def _no(self, usage: Usage, lang: Lang) -> Verdict:
