@@ -16,6 +16,7 @@ from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.results import Source
 from jackfield.servers import RequestRefusedError
 from jackfield_openai_server.calls import continue_run, outer_id, split_id, waiting_run
+from jackfield_openai_server.chat import usage_object
 from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.conversations import _check_id, _check_of, _conversation
 from jackfield_openai_server.embeddings import _as_base64
@@ -323,4 +324,9 @@ def test_a_response_counts_what_was_used_since_the_one_before_it() -> None:
     assert _usage(usage, spent) == {
         "input_tokens": 6, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 6,
+    }  # fmt: skip
+    spent = Usage(prompt_tokens=4, completion_tokens=2, cached_tokens=3, reasoning_tokens=2)
+    assert usage_object(usage, spent) == {
+        "prompt_tokens": 6, "completion_tokens": 3, "total_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 1}, "completion_tokens_details": {"reasoning_tokens": 0},
     }  # fmt: skip

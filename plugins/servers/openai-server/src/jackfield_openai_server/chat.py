@@ -182,14 +182,16 @@ _FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_cont
 
 def usage_object(usage: Usage, spent: Usage) -> dict[str, Any]:
     """Return an answer's usage, which is that of the run minus its earlier answers."""
-    prompt = max(0, (usage.prompt_tokens or 0) - (spent.prompt_tokens or 0))
-    completion = max(0, (usage.completion_tokens or 0) - (spent.completion_tokens or 0))
+    used = {
+        name: max(0, getattr(usage, name) - getattr(spent, name))
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+    }
     return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "prompt_tokens": used["prompt_tokens"],
+        "completion_tokens": used["completion_tokens"],
+        "total_tokens": used["prompt_tokens"] + used["completion_tokens"],
+        "prompt_tokens_details": {"cached_tokens": used["cached_tokens"]},
+        "completion_tokens_details": {"reasoning_tokens": used["reasoning_tokens"]},
     }
 
 
