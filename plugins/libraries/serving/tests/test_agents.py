@@ -122,6 +122,13 @@ def test_an_agent_takes_the_media_that_its_model_takes(facts: Any, expected: tup
     assert info.model == "scripted:scripted"
     assert info.workspace == str(Path.cwd() / "workspace")
 
+    class Reader(FnCallAgent):
+        """Reads attached files itself."""
+
+        reads_files = True
+
+    assert served(Reader(llm=model)).info().files, "the model gets their names only"
+
 
 def test_an_agent_is_shown_with_the_choices_that_people_have() -> None:
     model = ScriptedModel([], config={"model": "m", "generate_cfg": {"temperature": 0.5}})

@@ -114,7 +114,9 @@ DELTAS = st.one_of(
     st.builds(TextDelta, st.text("ab", max_size=4)),
     st.builds(ReasoningDelta, st.text("xy", max_size=4)),
     st.builds(FunctionCallDelta, st.integers(0, 1), st.just(""), st.just(""), st.text("jk", max_size=4)),
-    st.builds(FunctionCallDelta, st.integers(0, 1), st.just("I"), st.just("N"), st.text("jk", max_size=4)),
+    st.builds(
+        FunctionCallDelta, st.integers(0, 1), *map(st.sampled_from, (("", "I"), ("", "N"))), st.text("jk", max_size=4)
+    ),
     st.builds(ToolProgress, st.just(0), st.sampled_from("cd"), st.text("01", max_size=2)),
     st.builds(PreparationProgress, st.sampled_from(("read", "index")), st.integers(0, 3)),
     st.sampled_from((MEDIA, StreamReset("broken"), *STEPS)),
@@ -155,6 +157,7 @@ NOTES: list[ModelEvent | AgentEvent] = [
     PreparationProgress("index"),
 ]
 KEPT: list[ModelEvent | AgentEvent] = [TextDelta("before"), STEPS[0], STEPS[2], STEPS[2]]
+NAMED = (FunctionCallDelta(0, name="N", arguments="jk"), FunctionCallDelta(0, arguments="kj"))
 SLOW: list[AgentEvent] = [ToolProgress(0, str(number), "half") for number in range(31)]
 MIXED = [RunEvent("r", 1, "a", 0, event) for event in (TextDelta("a"), ReasoningDelta("b"))]
 BETWEEN = [RunEvent(run_id, 1, "a", 0, TextDelta(run_id)) for run_id in "rs"]
@@ -167,6 +170,7 @@ BETWEEN = [RunEvent(run_id, 1, "a", 0, TextDelta(run_id)) for run_id in "rs"]
 @example([(BETWEEN, 8), ([RunEvent("r", 1, "a", 0, StreamReset("broken"))], 1), (BETWEEN, 8)], {0, 9}, 8)
 @example([([RunEvent("r", 1, "a", 0, event) for event in (*SLOW, *KEPT)], 1), (MIXED, 3)], {0}, 40)
 @example([([RunEvent("r", 1, "a", 0, MEDIA)], 1), ([RunEvent("s", 1, "a", 0, STEPS[0])], 8)], {8}, 8)
+@example([([RunEvent("r", 1, "a", 0, call) for call in NAMED], 1), ([RunEvent("r", 1, "a", 0, NAMED[1])], 9)], {0}, 8)
 @given(bursts=BURSTS, reads=st.sets(st.integers(0, 99), max_size=6), max_events=st.sampled_from((8, 40)))
 def test_a_reader_who_comes_at_any_time_has_the_whole_text_and_nothing_twice(
     bursts: Sequence[tuple[Sequence[RunEvent], int]], reads: set[int], max_events: int

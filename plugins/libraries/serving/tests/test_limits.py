@@ -15,7 +15,7 @@ import pytest
 from jackfield import FnCallAgent, Message, tool
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.events import RunEvent
+from jackfield.events import ApprovalNeeded, RunEvent, RunFinished
 from jackfield.messages import FunctionCall
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
@@ -29,6 +29,7 @@ from jackfield_serving import (
     InputTooLargeError,
     MemoryStore,
     NotWaitingError,
+    Numbered,
     Serving,
     ServingLimits,
     SessionBusyError,
@@ -585,6 +586,30 @@ def test_a_run_of_another_process_is_cancelled_also_if_signals_get_lost(monkeypa
             store.busy = 1_000
             await serving.cancel(other)
             assert len([one for one in sent if one[0]]) == 20
+
+    asyncio.run(main())
+
+
+def test_a_slow_reader_gets_the_end_of_a_run_that_another_process_has_finished_meanwhile() -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        async with serving_of(store=store) as one, serving_of(store=store) as two:
+            run_id = await one.start("a", "pay")
+            events: list[Numbered] = []
+            async with asyncio.timeout(60):
+                async for numbered in one.attach(run_id):
+                    events.append(numbered)
+                    if isinstance(numbered.event.event, ApprovalNeeded):
+                        while (run := await two.run(run_id)).phase != "waiting":
+                            await asyncio.sleep(0.01)
+                        await two.answer(run_id, {call.call_id: True for call in run.waiting})
+                        async for _ in two.attach(run_id):
+                            pass
+            ended = [numbered.event.event for numbered in events]
+            ends = [event.stop_reason for event in ended if isinstance(event, RunFinished)]
+            assert ends == ["approval_needed", "finished"]
+            numbers = [numbered.number for numbered in events]
+            assert numbers == sorted(set(numbers))
 
     asyncio.run(main())
 

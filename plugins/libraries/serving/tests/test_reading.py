@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jackfield.errors import ConfigError, StoreError
-from jackfield.events import ApprovalNeeded, PluginEvent, RunStarted, TurnFinished
+from jackfield.events import ApprovalNeeded, PluginEvent, RunFailed, RunStarted, TurnFinished
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.servers import refusal_of
 from jackfield.stores import StoredRun
@@ -128,6 +129,8 @@ def test_answers_are_sorted_by_what_waits_for_them() -> None:
         with pytest.raises(NotWaitingError):
             paused().sort_answers(wrong)
     assert paused("input_needed").sort_answers({INPUT: "Hi"}).messages == (Message("user", "Hi"),)
+    several = (Message("user", "Hi"), Message("user", "there"))
+    assert paused("input_needed").sort_answers({INPUT: several}).messages == several
 
 
 def test_only_notes_of_the_service_are_internal_and_sizes_are_bytes() -> None:
@@ -194,6 +197,10 @@ def test_a_run_asks_a_bounded_number_of_questions_at_a_time(monkeypatch: pytest.
         assert await questions.ask(call, Context()) is False  # type: ignore[arg-type]
         assert questions.answer({questions.waiting()[0].call_id: True})
         assert await asking is True
+        further = asyncio.create_task(questions.ask(call, Context()))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert questions.answer({one.call_id: True for one in questions.waiting()}), "there is room again"
+        assert await further is True
 
     asyncio.run(main())
 
@@ -235,6 +242,58 @@ def test_a_run_that_is_read_has_used_what_the_agents_that_it_asked_have_used() -
     record = read_run(StoredRun(run_id="r"), [json.dumps(entry) for entry in entries])
     assert record.usage.prompt_tokens == 12
     assert [message.get_text_content() for message in record.response] == ["Hm"]
+
+
+@pytest.mark.parametrize("state", ["finished", "failed", "cancelled", "time_limit", "running", "approval_needed"])
+def test_only_the_answer_of_a_finished_run_is_data(state: str) -> None:
+    """The text of any other run may be a part that happens to be JSON."""
+    asked = Request(output={"type": "integer"})
+    said = (Message("assistant", "12"),)
+    info = RunRecord(run=StoredRun(run_id="r", state=state), entries=[], recorded_request=asked, response=said).info()
+    assert (info.text, info.output) == ("12", 12 if state == "finished" else None)
+
+
+ASKED = FunctionCall("pay", "{}")
+BEGUN: Any = RunStarted((Message("user", "Pay."),))
+
+
+def record_of(*events: Any) -> RunRecord:
+    """Read a record of these events; a dict is an entry as it is."""
+    entries = [json.dumps(one) if isinstance(one, dict) else entry_of(one, with_texts=True) for one in events]
+    return read_run(StoredRun(run_id="r"), entries)
+
+
+@pytest.mark.parametrize(
+    ("later", "error"),
+    [
+        ([], "broken"),
+        ([{"event": "Resumed", "approvals": {}}], ""),
+        ([{"event": "Resumed", "approvals": {}}, RunFailed("again", "OSError")], "again"),
+    ],
+    ids=["failed", "resumed", "failed again"],
+)
+def test_the_error_of_a_run_is_that_of_its_own_latest_end(later: list[Any], error: str) -> None:
+    failed = RunFailed("broken", "ValueError")
+    assert record_of(BEGUN, failed, *later).info().error == error
+    asked = {"above": 0, "place": "p", "run_id": "n", "agent": "clerk"}
+    nested = [{**json.loads(entry_of(one, with_texts=True)), "below": 1} for one in (BEGUN, failed)]
+    info = record_of(BEGUN, {**nested[0], "asked": asked}, nested[1]).info()
+    assert (info.error, info.error_kind) == ("", ""), "the run that asked goes on"
+
+
+@pytest.mark.parametrize(
+    ("needed", "in_doubt", "kept"),
+    [(("c2",), (), {"c1": True}), (("c1", "c2"), (), {}), (("c1", "c2"), ("c1",), {})],
+    ids=["of another call", "again", "in doubt"],
+)
+def test_an_approval_does_not_hold_for_a_call_that_is_asked_about_again(
+    needed: tuple[str, ...], in_doubt: tuple[str, ...], kept: dict[str, bool]
+) -> None:
+    """Such as one that may have been made when its process ended."""
+    first, again = (ApprovalNeeded((ASKED,) * len(ids), ids) for ids in (("c1", "c2"), needed))
+    said = Answers(approvals={"c1": True}).as_note()
+    record = record_of(BEGUN, first, said, replace(again, in_doubt=in_doubt))
+    assert record.answers.approvals == kept
 
 
 def test_a_run_without_a_record_cannot_be_read_and_no_text_but_json_is_data() -> None:

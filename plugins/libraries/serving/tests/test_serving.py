@@ -24,6 +24,7 @@ from jackfield.events import (
     RunStarted,
     TextDelta,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
 )
 from jackfield.messages import ContentItem, Message
@@ -165,6 +166,26 @@ def test_a_clients_tool_pauses_the_run_until_its_result_arrives() -> None:
             assert (await serving.run(run_id)).text == "Ada is in Rome."
             with pytest.raises(NotWaitingError):
                 await serving.answer(run_id, {waiting.call_id: "Rome"})
+
+    asyncio.run(main())
+
+
+def test_results_of_a_clients_tools_may_arrive_one_after_the_other() -> None:
+    async def main() -> None:
+        script = [calls(("locate", {"who": "Ada"}), ("locate", {"who": "Bob"})), answer("In Rome and in Bonn.")]
+        async with Serving({"a": agent(*script)}) as serving:
+            run_id = await serving.start("a", "Where are they?", client_tools=[LOCATE])
+            number, counts = 0, []
+            for place in ("Rome", "Bonn"):
+                await read(serving, run_id, number)
+                run = await serving.run(run_id)
+                number = run.number
+                counts.append(len(run.waiting))
+                await serving.answer(run_id, {run.waiting[0].call_id: place})
+            await read(serving, run_id, number)
+            run = await serving.run(run_id)
+            results = [message.get_text_content() for message in run.response if message.role == "function"]
+            assert (counts, results, run.text) == ([2, 1], ["Rome", "Bonn"], "In Rome and in Bonn.")
 
     asyncio.run(main())
 
@@ -421,7 +442,8 @@ def test_a_reader_that_leaves_cancels_a_run_only_if_it_says_so() -> None:
             run_id = await serving.start("a", "Wait.")
             for cancel_on_leave in (False, True):
                 stream = serving.attach(run_id, cancel_on_leave=cancel_on_leave)
-                await anext(stream)
+                while not isinstance((await anext(stream)).event.event, ToolStarted):  # it follows a recorded step
+                    pass
                 await started.wait()
                 await stream.aclose()  # type: ignore[attr-defined]
                 await asyncio.sleep(0.05)
@@ -581,6 +603,27 @@ def test_a_fork_continues_from_the_step_that_it_was_made_at() -> None:
             run = await serving.run(copy)
             assert (run.text, run.parent) == ("Second.", run_id)
             assert (await serving.run(run_id)).text == "First."
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", ["zero", "before the first answer", "after the result"])
+def test_a_fork_has_the_steps_up_to_a_number_and_at_least_the_question(place: str) -> None:
+    async def main() -> None:
+        script = [calls(("look", {})), answer("First."), answer("Second.")]
+        async with Serving({"a": agent(*script, tools=[tool(look)])}) as serving:
+            run_id = await serving.start("a", "Look.")
+            steps = {type(one.event.event): one.number for one in reversed(await read(serving, run_id))}
+            numbers = {
+                "zero": 0,
+                "before the first answer": steps[TurnFinished] - 1,
+                "after the result": steps[ToolFinished] + 1,
+            }
+            copy = await serving.fork(run_id, at=numbers[place])
+            await read(serving, copy)
+            run = await serving.run(copy)
+            said = [message.get_text_content() for message in (*run.messages, *run.response)]
+            assert said == ["Look.", *(["", "nothing"] if place == "after the result" else []), "Second."]
 
     asyncio.run(main())
 

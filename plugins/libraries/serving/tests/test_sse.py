@@ -232,3 +232,29 @@ def test_a_cancelled_request_reports_and_stays_cancelled() -> None:
         assert left == [True]
 
     run(main)
+
+
+def test_a_request_that_is_cancelled_again_reports_all_the_same() -> None:
+    left = []
+
+    async def main() -> None:
+        is_asked, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def leave() -> None:
+            is_asked.set()
+            await goes_on.wait()
+            left.append(True)
+
+        client = _Client()
+        task = asyncio.ensure_future(client.read(EventStream(nothing(), leave)))
+        await client.wait_for(BEGIN)
+        task.cancel()
+        await is_asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        goes_on.set()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})  # type: ignore[arg-type]
+        assert left == [True]
+
+    run(main)
