@@ -127,6 +127,8 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
         ({"HTTP_PROXY": "HTTP://u:pw@p:1"}, "http://h", "HTTP://u:pw@p:1"),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h"}, "http://h:80", None),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h"}, "http://me:pw@h", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h:81"}, "http://h:81", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h:81"}, "http://h:82", "http://p:1"),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "me"}, "http://me:pw@h", "http://p:1"),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "other"}, "http://h", "http://p:1"),
         ({"ALL_PROXY": "nonsense://", "NO_PROXY": "*"}, "http://h", None),
@@ -148,6 +150,9 @@ def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: st
     no_proxies.setattr("importlib.util.find_spec", lambda name: object() if installed and name == "socksio" else None)
     if installed:
         assert proxy_for("https://a.example") == f"{scheme}://h:1"
+        no_proxies.setenv("ALL_PROXY", f"{scheme}://a..b")
+        with pytest.raises(ConfigError, match="has no valid address"):
+            proxy_for("https://a.example")
     else:
         with pytest.raises(ConfigError) as caught:
             proxy_for("https://a.example")

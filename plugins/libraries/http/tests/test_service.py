@@ -60,8 +60,26 @@ def test_a_question_is_a_query_with_the_key_among_its_parameters(
 
 
 def test_a_service_without_a_key_is_sent_none(web: WebServer) -> None:
-    assert ask(f"{web.url}/search", place=Place(open=True), key=None, query={"q": "x"}) == "hello"
-    assert not {"authorization", "x-acme"} & web.requests[0].headers.keys()
+    for place in (Place(open=True), Place(open=True, header="x-acme"), Place(open=True, parameter="key")):
+        assert ask(f"{web.url}/search", place=place, key=None, query={"q": "x"}) == "hello"
+        assert not {"authorization", "x-acme"} & web.requests[-1].headers.keys()
+        assert web.requests[-1].query == {"q": "x"}
+
+
+@pytest.mark.parametrize("body", [{}, [], "", 0, False])
+def test_an_empty_body_is_posted_too(web: WebServer, body: object) -> None:
+    assert ask(f"{web.url}/search", body=body) == "hello"
+    assert (web.requests[0].method, web.requests[0].json) == ("POST", body)
+
+
+def test_half_a_character_in_a_query_is_replaced(web: WebServer) -> None:
+    assert ask(f"{web.url}/search", query={"q": "a\ud83d"}) == "hello"
+    assert web.requests[0].query == {"q": "a?"}
+
+
+def test_an_address_that_cannot_be_used_is_named_by_its_setting() -> None:
+    with pytest.raises(ConfigError, match=r"^url must start with http"):
+        ask("ftp://acme.example")
 
 
 def test_a_key_is_needed_and_one_of_the_environment_goes_to_its_provider_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +128,7 @@ def test_a_service_of_ones_own_needs_its_address() -> None:
         (400, b'{"other": 1}', 'HTTP 400: {"other": 1} (change the request)'),
         (400, b"\xef\xbb\xbf <p>", "HTTP 400: no reason given (change"),
         (400, b"a < b", "HTTP 400: a < b (change"),
+        (400, b"a \xff b", "HTTP 400: a \ufffd b (change"),
         (500, b"Oops", "HTTP 500: Oops (the server failed: try again)"),
         (400, b"[1]", "HTTP 400: [1] (change the request)"),
     ],
@@ -225,6 +244,16 @@ def test_a_refusal_in_an_answer_is_one(web: WebServer) -> None:
         raise RefusalInAnswerError(f"INVALID_USER_KEY {KEY} {wire['said']}")
 
     with pytest.raises(ToolServiceError, match=r"INVALID_USER_KEY \[key\] hello"):
+        ask(f"{web.url}/search", read=read, config={"max_retries": 2})
+    assert len(web.requests) == 1
+
+
+@pytest.mark.parametrize("error_class", [AttributeError, KeyError, IndexError, TypeError, ValueError])
+def test_whatever_a_reader_misses_in_an_answer_is_its_other_form(web: WebServer, error_class: type[Exception]) -> None:
+    def read(wire: Any) -> str:
+        raise error_class("odd")
+
+    with pytest.raises(ToolServiceError, match="something that is not this service's JSON"):
         ask(f"{web.url}/search", read=read)
 
 

@@ -139,6 +139,11 @@ def test_texts_that_continue_are_those_of_the_tables() -> None:
     assert FlatReader.texts == {"text", "thought", "args", "arguments"}
     assert KindReader.texts == {"value"}
 
+    class WholeReader(KindReader):
+        whole_answer = AnswerKeys("said.all", "said.thought", CallKeys(arguments="said.input"))
+
+    assert WholeReader.texts == {"value", "all", "thought", "input"}
+
 
 def test_usage_of_any_table_is_waited_for() -> None:
     class OneOfTwo(KindReader):
@@ -184,10 +189,10 @@ def test_each_count_is_read_and_a_total_that_was_sent_wins() -> None:
 
 def test_what_was_once_sent_is_kept_and_the_last_value_counts() -> None:
     first = {"model": "m", "id": "i", "at": 5, "n": {"in": 1, "out": 1}}
-    last = {"why": "fin", "model": "n", "n": {"out": 0}}
+    last = {"why": "fin", "model": "n", "id": "j", "at": 6, "n": {"out": 0}}
     assert events_of(flat(), first, {}, last)[-2:] == [
         UsageReported(Usage(prompt_tokens=1, completion_tokens=0, total_tokens=1)),
-        ModelFinished("stop", "n", "i", 5, provider_reason="fin"),
+        ModelFinished("stop", "n", "j", 6, provider_reason="fin"),
     ]
 
 
@@ -349,6 +354,12 @@ def test_a_configured_address_takes_the_place_of_the_providers_and_the_key_is_ne
     assert server.key.value == "sk-1"
     with pytest.raises(MissingSecretError, match="FLAT_KEY"):
         FlatChat({"model": "m"}).server()
+
+    class Movable(FlatChat):
+        key_rule = KeyRule("FLAT_KEY", url_variable="FLAT_URL")
+
+    monkeypatch.setenv("FLAT_URL", "http://127.0.0.1:1/v3")
+    assert Movable({"model": "m", "api_key": "sk-1"}).server().url == "http://127.0.0.1:1/v3/ask"
 
     class Usual(FlatChat):
         key_header = TableBackend.key_header
