@@ -135,6 +135,12 @@ def test_no_request_begins_after_one_has_failed(concurrency: int, ticks: int) ->
             "requested 2: the model has a fixed dimension; remove "
             "`dimension`",
         ),
+        (
+            [(1.0, 2.0, 3.0), (1.0, 2.0, 3.0)],
+            2,
+            "acme: the server sent vectors of 3 numbers instead of the requested 2: the model has a fixed dimension; "
+            "remove `dimension`",
+        ),
     ],
 )
 def test_vectors_of_a_wrong_length_are_an_error(
@@ -152,7 +158,7 @@ def test_vectors_of_a_wrong_length_are_an_error(
 
 
 def test_vectors_of_the_requested_length_are_taken() -> None:
-    assert embed(["a"], Server().ask, dimension=1).vectors == ((1.0,),)
+    assert embed(["a", " "], Server().ask, dimension=1).vectors == ((1.0,), (1.0,))
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,24 @@ def test_media_of_a_result_are_told_apart_from_its_text_and_files_become_notes()
     assert (second.text, second.media) == (RESULT_BELOW, (content[0],))
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_reasoning_in_parts_is_kept_whether_its_message_is_alone_or_not(others: int) -> None:
+    thought = [ContentItem(text="first"), ContentItem(text="then")]
+    history = [Message("assistant", "a", reasoning_content=thought), *[Message("assistant", "b")] * others]
+    [answer] = parts_of(history)
+    assert isinstance(answer, Answer)
+    assert answer.reasoning == "first\nthen"
+
+
+@pytest.mark.parametrize("content", ["", [], [ContentItem(text="")]])
+def test_an_empty_result_stays_empty(content: str | list[ContentItem]) -> None:
+    for history in ([Message("assistant", function_call=FunctionCall("f", "{}"))], []):
+        [answer] = parts_of([*history, Message("function", content, name="f")])
+        assert isinstance(answer, Answer)
+        results = [call.result for call in answer.calls] or list(answer.strays)
+        assert [(result.name, result.text, result.media) for result in results] == [("f", "", ())]
+
+
 def test_text_stands_before_notes_and_media_are_in_order() -> None:
     picture, sound = ContentItem(image="http://h/a.png"), ContentItem(audio="http://h/a.mp3")
     content = [picture, ContentItem(file="/private/b.pdf"), ContentItem(text=""), ContentItem(text="plot"), sound]

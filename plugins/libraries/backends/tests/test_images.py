@@ -35,6 +35,11 @@ def gif(width: int = 3, height: int = 2) -> bytes:
     return b"GIF89a" + struct.pack("<HHBBB", width, height, 0, 0, 0) + b";"
 
 
+def extended(width: int, height: int) -> bytes:
+    sides = ((side - 1).to_bytes(3, "little") for side in (width, height))
+    return b"RIFF\x24\0\0\0WEBPVP8X" + bytes(8) + b"".join(sides)
+
+
 # Of 3 x 2 pixels each, made with Pillow.
 WEBP = {
     "lossy": "UklGRjwAAABXRUJQVlA4IDAAAADQAQCdASoDAAIAAUAmJaACdLoB+AADsAD+8ut//NgVzXPv9//S4P0uD9Lg/9KQAAA=",
@@ -98,6 +103,7 @@ def test_anything_but_a_png_jpeg_gif_or_webp_is_refused(content: bytes) -> None:
         b"RIFF\x24\0\0\0WEBPVP8 " + bytes(40),
         b"RIFF\x24\0\0\0WEBPVP8L" + bytes(40),
         b"RIFF\x24\0\0\0WEBPVP8X" + bytes(10),
+        b"RIFF\x24\0\0\0WEBPVP8X" + bytes(13),
         b"RIFF\x24\0\0\0WEBPEXIF" + bytes(40),
     ],
 )
@@ -115,13 +121,13 @@ def test_an_impossible_size_is_refused(content: bytes) -> None:
     assert "impossible dimensions" in problem_of(content)
 
 
-@pytest.mark.parametrize("make", [png, jpeg, gif])
+@pytest.mark.parametrize("make", [png, jpeg, gif, extended])
 def test_the_largest_side_is_that_of_jpeg(make: Callable[[int, int], bytes]) -> None:
     assert check_image(make(65_535, 1)).content == make(65_535, 1)
     assert check_image(make(1, 65_535)).content == make(1, 65_535)
 
 
-@pytest.mark.parametrize("content", [png(65_536, 1), png(1, 65_536)])
+@pytest.mark.parametrize("content", [make(*size) for make in (png, extended) for size in [(65_536, 1), (1, 65_537)]])
 def test_a_side_that_no_jpeg_has_is_refused(content: bytes) -> None:
     assert "declares impossible dimensions" in problem_of(content)
 

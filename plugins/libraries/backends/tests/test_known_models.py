@@ -83,6 +83,8 @@ def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others(wr
         return find_model("acme", model).facts.get("context_tokens")
 
     assert [found(name) for name in ("a", "ABC", "abx", "axc", "xcdex", "b")] == [1, 2, 3, 4, 5, None]
+    write_user_file({"acme": [{"names": ["*"], "context_tokens": 6}, {"names": ["a*"], "context_tokens": 7}]})
+    assert [found(name) for name in ("a", "b", "")] == [7, 6, 6]
 
 
 def test_what_an_entry_states_is_read(write_user_file: WriteUserFile) -> None:

@@ -27,6 +27,7 @@ def prompt(*messages: Message, functions: tuple[Any, ...] = (), takes: tuple[str
         ([Message("user", "first"), MODEL, USER], "user."),
         ([SYSTEM, Message("user", "first"), USER, MODEL], "system.\n\nuser."),
         ([Message("system", " "), USER], "user."),
+        ([SYSTEM, USER, Message("system", "later")], "system.\n\nlater\n\nuser."),
         ([Message("user", [{"text": "a"}, {"image": "http://h/a.png"}, {"text": "b"}])], "a\nb"),
     ],
 )
