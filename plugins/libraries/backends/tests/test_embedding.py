@@ -87,6 +87,8 @@ def test_a_request_that_fails_ends_the_others() -> None:
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
+            for _ in range(9):  # as closing a connection takes
+                await asyncio.sleep(0)
             ended.append(texts[0])
             raise
         raise AssertionError
@@ -98,6 +100,32 @@ def test_a_request_that_fails_ends_the_others() -> None:
 
     assert asyncio.run(nothing_is_left())
     assert ended == ["a", "c"]
+
+
+def test_a_cancelled_call_ends_all_its_requests_before_it_ends() -> None:
+    begun: list[str] = []
+    ended: list[str] = []
+
+    async def ask(texts: Sequence[str]) -> Embedded:
+        begun.append(texts[0])
+        try:
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(len(ended) + 9):
+                await asyncio.sleep(0)
+            ended.append(texts[0])
+        raise AssertionError
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(embed_in_batches(["a", "b", "c"], ask, backend="acme", size=1, concurrency=3))
+        while len(begun) < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["a", "b", "c"]
+
+    asyncio.run(cancel())
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])

@@ -175,6 +175,9 @@ def test_an_id_of_the_server_is_kept_and_others_are_numbered_by_the_calls_before
     ids = ["a", None, "a", "call_5", "", None]
     answers = [part for part in parts_of([call(one) for one in ids]) if isinstance(part, Answer)]
     assert [call.id for call in answers[0].calls] == ["a", "call_2", "call_3", "call_5", "call_6", "call_7"]
+    apart = [message for one in ids for message in (call(one), Message("user", "go on"))]
+    answers = [part for part in parts_of(apart) if isinstance(part, Answer)]
+    assert [answer.calls[0].id for answer in answers] == ["a", "call_2", "call_3", "call_5", "call_6", "call_7"]
 
 
 def test_an_answer_of_several_servers_is_split_where_its_origin_changes() -> None:

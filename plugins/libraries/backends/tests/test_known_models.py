@@ -125,6 +125,8 @@ def test_an_entry_of_the_user_replaces_ours(write_user_file: WriteUserFile) -> N
     [
         ("{", "JSON"),
         ([], "object"),
+        ([1], "object"),
+        ("acme", "JSON"),
         ({"openai": {}}, "list"),
         ({"openai": [{}]}, "names"),
         ({"openai": [{"names": "gpt"}]}, "names"),

@@ -38,7 +38,7 @@ def test_the_prompt_is_the_last_message_of_the_user_after_that_of_the_system(
 
 
 @pytest.mark.parametrize(
-    "messages", [[], [SYSTEM], [Message("user", "first"), Message("user", " \n")], [Message("user", "")]]
+    "messages", [[], [SYSTEM], [Message("user", "first"), Message("user", " \n")], [USER, Message("user", "")]]
 )
 def test_a_prompt_without_a_text_of_the_user_is_refused(messages: list[Message]) -> None:
     with pytest.raises(

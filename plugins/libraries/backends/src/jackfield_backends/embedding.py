@@ -56,10 +56,13 @@ async def embed_in_batches(
                 batch = texts[start : start + size]
                 parts[start] = await retry_request(partial(ask_in_turn, batch), max_retries=max_retries)
         except BaseException:
-            # Cancelled at once: before `gather` wakes up, a waiting worker would send one more request.
-            for worker in workers:
-                if worker is not asyncio.current_task():
-                    worker.cancel()
+            own = asyncio.current_task()
+            # Cancelled at once: before `gather` wakes up, a waiting worker would send one more request. But a worker
+            # that was itself cancelled leaves the others alone, because they may be closing their connections.
+            if own is None or not own.cancelling():
+                for worker in workers:
+                    if worker is not own:
+                        worker.cancel()
             raise
 
     # More workers than requests in flight, because some may wait for a retry.
