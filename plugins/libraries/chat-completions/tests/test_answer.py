@@ -218,6 +218,31 @@ def test_an_answer_in_one_object_gives_what_a_stream_gives() -> None:
     assert response.usage.total_tokens == 3
 
 
+def whole(body: Chunk) -> ModelResponse:
+    reader = ChatReader(Failures("openai"))
+    return fold([*reader.whole(json.dumps(body).encode()), *reader.finish()])
+
+
+def test_one_object_is_complete_without_a_reason_unless_it_says_nothing() -> None:
+    response = whole({"choices": [{"message": {"content": "a"}}]})
+    assert (response.get_content(), response.finish_reason) == ("a", "stop")
+    for empty in ({}, {"choices": []}, {"choices": [{"message": {}}], "usage": {"prompt_tokens": 1}}):
+        with pytest.raises(ModelResponseError, match="ended before the response was complete"):
+            whole(empty)
+
+
+def test_calls_without_arguments_in_one_object_are_each_a_call() -> None:
+    calls = [{"index": 0, "function": {"name": "f"}}] * 2
+    assert calls_of(whole({"choices": [{"message": {"tool_calls": calls}}]})) == [("f", ""), ("f", "")]
+
+
+def test_a_part_that_is_null_is_one_that_is_left_out() -> None:
+    keys = ("reasoning_content", "reasoning", "refusal", "audio", "images", "tool_calls")
+    nothing = {**delta(content="a", **dict.fromkeys(keys)), "usage": None, "error": None}
+    assert read(stream_of([nothing, END])) == read(stream_of([delta(content="a"), END]))
+    assert whole({"choices": [{"message": {"content": "a", **dict.fromkeys(keys)}}]}).get_content() == "a"
+
+
 def test_a_call_without_a_function_is_a_call_without_a_name() -> None:
     events = read(stream_of([delta(tool_calls=[{"index": 0, "id": "c", "function": None}]), END]))
     assert events[0] == FunctionCallDelta(0, "c", "", "")
@@ -425,6 +450,11 @@ def test_an_error_in_a_stream_has_its_class(error: Any, error_class: type[Except
         read(stream_of([delta(content="a"), {"error": error}]))
 
 
+def test_an_error_in_a_stream_may_have_no_wrapping() -> None:
+    with pytest.raises(ContextLengthError, match="maximum context length"):
+        read(stream_of([{"object": "error", "message": "the maximum context length is 5", "code": 400}]))
+
+
 def test_the_events_before_an_error_come_first() -> None:
     events = ChatReader(Failures("openai")).feed(stream_of([delta(content="a"), {"error": {"message": "boom"}}]))
     assert next(events) == TextDelta("a")
@@ -469,6 +499,7 @@ def sounds(*pieces: str, **fields: Any) -> list[Chunk]:
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 300), max_size=6), st.booleans())
 @example(content=b"\0", places=[3], padded=False)
+@example(content=bytes(range(6)), places=[2, 5], padded=False)
 def test_sound_is_joined_however_its_base64_is_cut(content: bytes, places: list[int], padded: bool) -> None:
     if padded:  # each piece is base64 of its own
         cuts = sorted({min(place, len(content)) for place in places})
@@ -548,6 +579,8 @@ def test_an_image_among_the_parts_of_a_content_is_an_image() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "http://h/i.png"}}]
     response = answer(delta(content=parts))
     assert (response.get_content(), media_of(response)) == ("a", [("image", "http://h/i.png")])
+    events = read(stream_of([delta(content=[*parts[::-1], *parts[::-1]]), END]))
+    assert [type(event) for event in events[:-1]] == [MediaDelta, TextDelta] * 2
 
 
 def test_media_in_one_object_are_what_a_stream_gives() -> None:
@@ -580,9 +613,12 @@ def test_an_answer_that_a_filter_cut_off_is_kept_and_says_so() -> None:
 
 
 def test_an_answer_of_which_a_filter_left_nothing_is_an_error_that_says_what_it_found() -> None:
+    reader = ChatReader(Failures("openai", headers={"x-request-id": "r"}))
+    list(reader.feed(stream_of([{"choices": [], "prompt_filter_results": []}, ended_by_a_filter()])))
     with pytest.raises(ContentFilterError, match=r"\[violence\]") as caught:
-        read(stream_of([{"choices": [], "prompt_filter_results": []}, ended_by_a_filter()]))
+        list(reader.finish())
     assert not caught.value.retryable
+    assert caught.value.request_id == "r"
     assert (caught.value.code, caught.value.backend) == ("content_filter", "openai")
     assert str(caught.value) == (
         "openai: the provider's filter withheld the entire response [violence]: change the request"

@@ -115,6 +115,7 @@ def test_of_several_codes_the_outermost_counts() -> None:
     assert type(refusal(400, {"error": body})) is ModelAuthError
     assert type(refusal(400, {"error": body | {"code": "odd"}})) is ContentFilterError
     assert type(refusal(400, {"error": body | {"code": "odd", "innererror": {}}})) is RateLimitedError
+    assert type(refusal(400, {"error": {**body, "message": "maximum context length"}})) is ModelAuthError
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ def test_a_failure_at_what_a_server_cannot_do_is_not_tried_again(text: str) -> N
     assert type(refusal(500, {"error": text})) is ModelRequestError
     assert type(refusal(503, {"error": text})) is ModelOverloadedError
     assert type(refusal(400, {"error": text})) is ModelRequestError
+    assert type(refusal(413, {"error": text})) is ContextLengthError
 
 
 @pytest.mark.parametrize(
@@ -188,6 +190,10 @@ def test_advice_about_a_model_that_does_not_exist_names_the_settings_that_say_wh
     error = error_of_response(Failures("azure"), 404, b"", where="azure_deployment")
     assert str(error).endswith("(check the model's name, and azure_deployment)")
     assert "azure_deployment" not in str(error_of_response(Failures("azure"), 400, b"", where="azure_deployment"))
+    for status, code, is_advised in ((400, b"model_not_found", True), (404, b"invalid_api_key", False)):
+        body = b'{"error": {"code": "' + code + b'"}}'
+        error = error_of_response(Failures("azure"), status, body, where="azure_deployment")
+        assert ("azure_deployment" in str(error)) is is_advised
 
 
 @pytest.mark.parametrize(

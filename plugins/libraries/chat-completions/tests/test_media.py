@@ -105,6 +105,8 @@ def test_a_video_is_an_address_or_its_frames(tmp_path: Path) -> None:
         "type": "video_url",
         "video_url": {"url": "http://h/v.mp4"},
     }
+    uri = data_uri("video/mp4", b"abc")
+    assert media_part(ContentItem(video=uri)) == {"type": "video_url", "video_url": {"url": uri}}
     item = ContentItem(video=["http://h/1.png", str(frame)])
     assert is_local(item)
     assert media_part(item) == {"type": "video", "video": ["http://h/1.png", data_uri("image/png", PNG)]}

@@ -26,8 +26,10 @@ from jackfield.errors import (
 )
 from jackfield.events import MediaDelta, TextDelta
 from jackfield.messages import Message
-from jackfield_chat_completions import PROFILES, ChatCompletionsModel, Dialect, ServerProfile
-from jackfield_http import request_id_of
+from jackfield.request import ChatRequest
+from jackfield_chat_completions import PROFILES, ChatCompletionsModel, ChatServer, Dialect, ServerProfile
+from jackfield_http import Failures, request_id_of
+from jackfield_http.backend import Exchange
 from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI, error, raw, text
 
@@ -173,6 +175,9 @@ def test_facts_are_as_configured_else_as_the_profile_says(make_model: MakeModel)
 def test_the_dialect_is_as_configured_else_as_the_profile_says(make_model: MakeModel) -> None:
     profile = ServerProfile("http://h", dialect=Dialect(stream_usage=False, continuation="partial", body={"a": 1}))
     assert make_model(profile).dialect(profile) == profile.dialect
+    for name in ("stream_usage", "send_reasoning"):
+        off = make_model(ServerProfile("http://h"), **{name: False})
+        assert off.dialect(ServerProfile("http://h")) == Dialect(**{name: False})
     configured = make_model(
         profile, stream_usage=True, continuation="fold", max_tokens_key="max_completion_tokens", prompt_cache_key="k"
     )
@@ -317,6 +322,17 @@ def test_a_refusal_for_another_reason_is_not_answered_by_the_other_name(
     assert len(server.requests) == 1
 
 
+def test_a_refusal_of_the_other_name_itself_is_not_answered_by_it_again(
+    server: FakeOpenAI, make_model: MakeModel
+) -> None:
+    server.reply(error(400, NOT_BY_THIS_NAME))
+    with pytest.raises(ModelRequestError):
+        ask(
+            make_model(ServerProfile(server.url, dialect=Dialect(max_tokens_key="max_completion_tokens"))), max_tokens=5
+        )
+    assert len(server.requests) == 1
+
+
 def test_the_models_are_listed_at_the_address_of_the_server(server: FakeOpenAI, make_model: MakeModel) -> None:
     assert sync.run(make_model(ServerProfile(server.url)).alist_models()) == ["test-model"]
     assert [request.path for request in server.listings] == ["/v1/models"]
@@ -360,6 +376,27 @@ def test_sound_that_a_call_asks_for_has_its_format(server: FakeOpenAI, make_mode
     assert sound_of(extra_body={"audio": {"format": "aac"}}) == "data:audio/aac"
     assert sound_of(extra_body={"audio": {}}) == "data:audio/wav"
     assert sound_of(extra_body={"audio": "odd"}) == "data:audio/wav"
+
+
+def test_facts_and_prices_are_those_of_the_profile_that_a_configuration_chooses(
+    clean_environment: pytest.MonkeyPatch,
+) -> None:
+    class Chosen(ChatCompletionsModel):
+        backend = "acme"
+
+        def server_profile(self) -> ServerProfile:
+            return PROFILES["openai"] if self.config.api_key else PROFILES["vllm"]
+
+    known = Chosen({"model": "gpt-4.1", "api_key": "k"}).facts
+    assert (known.context_tokens, len(known.prices)) == (1_047_576, 1)
+    unknown = Chosen({"model": "gpt-4.1"}).facts
+    assert (unknown.context_tokens, unknown.prices) == (None, ())
+
+
+def test_comments_are_borne_with_as_long_as_the_request_allows(make_model: MakeModel) -> None:
+    model = make_model()
+    reader = model.reader(Exchange(ChatRequest("m", ()), ChatServer("http://h"), Failures("acme"), 7.0))
+    assert reader.events._patience_s == 7
 
 
 def test_the_id_of_a_request_has_three_names() -> None:

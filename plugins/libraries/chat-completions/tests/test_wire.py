@@ -224,6 +224,10 @@ def test_images_of_a_result_follow_all_results_in_a_message_of_the_user() -> Non
     assert [message["role"] for message in wire] == ["assistant", "tool", "tool", "user"]
     assert wire[1]["content"] == "a plot"
     assert wire[3]["content"][1] == {"type": "image_url", "image_url": {"url": PIXEL}}
+    stray = wire_messages([called("f", "a"), result("f", picture, "a"), result("h", "of nobody", "c")])
+    assert [message["role"] for message in stray] == ["assistant", "tool", "user", "user"]
+    assert stray[2]["content"][0]["text"] == "Result of the tool f:"
+    assert stray[3]["content"] == "Result of the tool h:\nof nobody"
 
 
 # --- content ---
@@ -249,6 +253,8 @@ def test_pdfs_are_file_parts_where_the_server_takes_them(tmp_path: Path) -> None
         {"type": "file", "file": {"filename": "file.pdf", "file_data": uri}},
         {"type": "text", "text": "[file: a.pdf]"},
     ]
+    (noted,) = request_body(ChatRequest("m", (message,)), Dialect())["messages"]
+    assert {part["type"] for part in noted["content"]} == {"text"}
 
 
 def test_a_local_image_is_sent_inside_the_request(tmp_path: Path) -> None:
