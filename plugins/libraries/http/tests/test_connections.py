@@ -271,6 +271,28 @@ def test_a_connection_that_is_given_back_is_kept_only_while_it_is_useful(closes:
     asyncio.run(main())
 
 
+def test_closing_a_client_closes_all_its_idle_connections() -> None:
+    async def main() -> None:
+        async with serving() as (server, client):
+            gate = asyncio.Event()
+
+            async def answer(writer: asyncio.StreamWriter) -> None:
+                await gate.wait()
+                writer.write(SIZED)
+
+            server.answer = answer
+            asked = [client.exchange("GET", server.url, b"", [], timeout_s=PATIENT_S) for _ in range(3)]
+            replies = asyncio.gather(*asked)
+            await until(lambda: server.connections == 3)
+            gate.set()
+            await replies
+            assert server.closed == 0
+            await client.aclose()
+            await until(lambda: server.closed == 3)
+
+    asyncio.run(main())
+
+
 def test_the_addresses_that_a_client_keeps_are_bounded() -> None:
     async def main() -> None:
         async with serving() as (server, client):

@@ -85,6 +85,7 @@ NO_SERVER = "is not a valid server URL, such as http://127.0.0.1:8000/v1"
         ("h:secret", "must start with http:// or https://, got 'h'"),
         ("http://u:secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
         ("http://secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
+        ("http://:secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
         (
             "http://a..b/secret",
             f"{NO_SERVER}: it needs a valid host",
