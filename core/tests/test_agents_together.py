@@ -572,6 +572,20 @@ def test_a_conversation_does_not_go_round_in_circles() -> None:
     assert (result.text, result.path) == ("Then I do it.", ("boss", "helper"))
 
 
+@pytest.mark.parametrize("back_to", ["boss", "first"])
+def test_no_agent_that_had_the_conversation_gets_it_again_however_long_the_circle_is(back_to: str) -> None:
+    def back(request: ChatRequest) -> Sequence[ModelEvent]:
+        refused = "already had this" in request.messages[-1].get_text_content()
+        return answer("Then I do it.") if refused else hands_over(back_to)
+
+    last = helper(back, name="last", handoffs=[helper([], name=back_to)])
+    first = helper([hands_over("last")], name="first", handoffs=[last])
+    agent = boss([hands_over("first")], handoffs=[first])
+    object.__setattr__(last.handoffs[0], "agent", {"boss": agent, "first": first}[back_to])
+    result = agent.ask("go")
+    assert (result.text, result.path) == ("Then I do it.", ("boss", "first", "last"))
+
+
 def test_a_paused_run_goes_on_with_the_agent_that_has_the_conversation() -> None:
     @tool(name="delete", description="Deletes.", needs_approval=True)
     def delete() -> str:

@@ -129,8 +129,22 @@ def test_a_text_in_place_of_the_call_is_read_as_well() -> None:
 def test_words_beside_the_call_do_no_harm() -> None:
     words = calls(("answer", BONN), text="As [1] says, {so}:")
     late = [*words[:-2], TextDelta(" {And more}"), *words[-2:]]
-    for step in (words, late):
+    blank = [words[0], TextDelta(" "), *words[1:]]
+    for step in (words, late, blank):
         assert agent(step).ask("q", output=City, attempts=1).output == FITS
+
+
+def test_no_argument_is_lost_if_the_name_of_a_call_comes_late() -> None:
+    def late(name: str, arguments: str) -> list[ModelEvent]:
+        pieces = [FunctionCallDelta(0, "c"), *(FunctionCallDelta(0, arguments=piece) for piece in arguments[:5])]
+        return [*pieces, FunctionCallDelta(0, name=name), FunctionCallDelta(0, arguments=arguments[5:])]
+
+    end = ModelFinished("tool_calls")
+    result = agent([*late("look_up", '{"town": "Bonn"}'), end], [*late("answer", json.dumps(BONN)), end]).ask(
+        "q", output=City, attempts=1
+    )
+    assert result.output == FITS
+    assert [message.content for message in result.messages if message.role == "function"] == ["Bonn: 330000"]
 
 
 @pytest.mark.parametrize("space", ["\n", " \n\n"])

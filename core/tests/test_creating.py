@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jackfield import BasicAgent, create_agent, tool
+from jackfield import BasicAgent, FnCallAgent, create_agent, tool
+from jackfield.agents import Handoff
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.testing import ScriptedModel
@@ -60,8 +61,9 @@ def test_create_agent_makes_the_cores_kinds_and_names_what_is_close() -> None:
         create_agent("asistant")
     with pytest.raises(PluginNotFoundError, match="did you mean 'fncall'"):
         create_agent("fncal")
-    with pytest.raises(ConfigError, match=r"create_agent\(load_agent_config\('agent.yaml'\)\)"):
-        create_agent("agent.yaml")
+    for file in ("agent.yaml", "agent.yml", "agent.toml", "agent.json"):
+        with pytest.raises(ConfigError, match=rf"create_agent\(load_agent_config\('{file}'\)\)"):
+            create_agent(file)
 
 
 def test_tools_may_come_from_a_generator() -> None:
@@ -228,3 +230,25 @@ def test_agents_inside_get_the_outer_model_unless_they_have_one(kinds: PluginHos
         create_agent("pairs", host=kinds, llm=inner, lead={"agent": "basic", "llm": "gone:x"})
     alone: Any = create_agent("pairs", host=kinds, lead={"agent": "basic"}, agents=("as", "it", "is"))
     assert (alone.lead.llm, alone.agents) == (None, ("as", "it", "is"))
+
+
+@pytest.mark.parametrize("form", [list, tuple])
+def test_agents_inside_may_be_data_and_objects_in_a_list_or_a_tuple(kinds: PluginHost, form: Any) -> None:
+    one = FnCallAgent([], ScriptedModel([]), name="one", description="Is one.")
+    two = {"agent": "basic", "name": "two", "description": "Is two."}
+    pairs: Any = create_agent(
+        "pairs", host=kinds, llm=ScriptedModel([]), agents=form([one, two]), handoffs=form([one, Handoff(one), two])[1:]
+    )
+    assert [agent.name for agent in pairs.agents] == ["one", "two"]
+    assert pairs.agents[0] is pairs.handoffs[0].agent is one
+    assert [handoff.agent.name for handoff in pairs.handoffs] == ["one", "two"]
+
+
+def test_no_package_can_take_the_name_of_a_kind_of_the_core(site: Any) -> None:
+    light = KINDS.replace('("own", "free", "wrong", "pairs", "common")', '("fncall",)').replace("{name.title()}", "Own")
+    site.add("acme", {"agent.fncall": "acme_light"}, modules={"acme_light": light, "acme_kinds": CLASSES})
+    host = site.host(allow=("acme",))
+    assert host.names("agent") == ["fncall"]
+    assert type(create_agent("fncall", host=host)) is FnCallAgent
+    assert type(create_agent({"agent": "fncall"}, host=host)) is FnCallAgent
+    assert type(create_agent("acme/fncall", host=host)).__name__ == "Own"

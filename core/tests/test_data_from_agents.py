@@ -105,6 +105,31 @@ def test_attempts_see_the_answers_before_and_the_result_has_all_of_them() -> Non
         FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=0)
 
 
+@pytest.mark.parametrize(
+    ("question", "asked", "sent_back"),
+    [
+        ("Far?", "Answer with one JSON object", "This answer does not fit"),
+        ("远吗？", "只用一个 JSON 对象回答", "这个回答不符合要求"),
+    ],
+)
+def test_data_is_asked_for_in_the_language_of_the_conversation(question: str, asked: str, sent_back: str) -> None:
+    model = ScriptedModel([answer("no"), answer('{"far": true}')])
+    FnCallAgent(llm=model).ask(question, output=FORM, way="prompt")
+    assert model.requests[0].messages[0].get_text_content().startswith(asked)
+    assert model.requests[1].messages[-1].get_text_content().startswith(sent_back)
+
+
+def test_an_agent_that_takes_over_after_a_wrong_answer_sees_the_answer_and_what_was_wrong() -> None:
+    clerk = FnCallAgent(llm=ScriptedModel([answer('{"far": true}')]), name="clerk", description="Knows.")
+    model = ScriptedModel([answer("no"), calls(("transfer_to_clerk", {}))])
+    desk = FnCallAgent(llm=model, name="desk", handoffs=[clerk])
+    assert desk.ask("Far?", output=FORM).output == {"far": True}
+    assert isinstance(clerk.llm, ScriptedModel)
+    _, question, wrong, correction, *_ = clerk.llm.requests[0].messages
+    assert (question.content, wrong.content) == ("Far?", "no")
+    assert "not valid JSON" in correction.get_text_content()
+
+
 def test_what_is_sent_back_is_recorded_before_the_model_answers_again() -> None:
     model = ScriptedModel([answer("no"), answer("never"), answer('{"far": true}')])
     agent = FnCallAgent(llm=model)
@@ -171,16 +196,27 @@ def test_a_call_beside_the_answer_is_made_with_all_of_its_arguments(answer_first
     assert result.output == {"far": True}, "an answer beside calls is provisional"
 
 
-@pytest.mark.parametrize("reason", ["tool_calls", "stop"])
+@pytest.mark.parametrize("reason", ["tool_calls", "stop", "length"])
 def test_data_of_the_backend_about_an_answer_by_a_tool_is_not_sent_back(reason: Any) -> None:
     end = ModelFinished(reason, data={"signature": "of the call"})
     script: list[Any] = [[*pieces(0, "answer", '{"far": true}'), end], [TextDelta("Yes."), end]]
     agent = FnCallAgent(llm=ScriptedModel(script))
     by_tool = agent.ask("Far?", output=FORM, way="tool")
     assert by_tool.messages[-1].origin is None
+    assert by_tool.finish_reason == ("stop" if reason == "tool_calls" else reason)
     in_words = agent.ask("Far?").messages[-1].origin
     assert in_words is not None
     assert in_words.data == {"signature": "of the call"}
+
+
+def test_data_of_the_backend_about_other_calls_beside_an_answer_is_sent_back() -> None:
+    both = [*pieces(0, "answer", '{"far": true}'), *pieces(1, "look", "{}")]
+    first = [*both, ModelFinished("tool_calls", data={"signature": "of the calls"})]
+    model = ScriptedModel([first, [*pieces(0, "answer", '{"far": true}'), ModelFinished("tool_calls")]])
+    assert FnCallAgent([look], model).ask("Far?", output=FORM, way="tool").output == {"far": True}
+    [call] = [message for message in model.requests[1].messages if message.function_call]
+    assert call.origin is not None
+    assert call.origin.data == {"signature": "of the calls"}
 
 
 def test_an_answer_by_a_tool_without_arguments_is_an_empty_object() -> None:

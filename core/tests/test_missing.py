@@ -13,7 +13,7 @@ from jackfield.agents import AgentConfig
 from jackfield.agents._components import components_of, config_of, missing_components, models_in
 from jackfield.agents._missing import unset_secrets
 from jackfield.config import LLMConfig
-from jackfield.errors import MissingSecretError, PluginNotFoundError
+from jackfield.errors import ConfigError, MissingSecretError, PluginNotFoundError
 from jackfield.events import ModelEvent, ModelFinished
 from jackfield.plugins import PluginHost
 from jackfield.request import ChatRequest
@@ -289,8 +289,8 @@ COMPONENTS: Mapping[str, tuple[Mapping[str, Any], list[str]]] = {
         ["tool.judge", "llm.openai", "llm.anthropic", "llm.openai", "tool.odd"],
     ),
     "observers and a store": (
-        {"observers": ["log"], "store": {"name": "sqlite", "path": "x"}},
-        ["observer.log", "store.sqlite"],
+        {"observers": ["log", "acme/trace"], "store": {"name": "sqlite", "path": "x"}},
+        ["observer.log", "observer.acme/trace", "store.sqlite"],
     ),
     "files": (
         {"files": ["a.PDF", "b.png", "c.unknown"]},
@@ -301,6 +301,11 @@ COMPONENTS: Mapping[str, tuple[Mapping[str, Any], list[str]]] = {
     "agents inside": (
         {"agent": "router", "agents": [{"agent": "fncall", "llm": "openai:x"}], "handoffs": [{"agent": "react"}]},
         ["agent.router", "llm.openai", "agent.react"],
+    ),
+    "one agent inside": ({"agent": "acme/duo", "critic": {"agent": "react"}}, ["agent.acme/duo", "agent.react"]),
+    "an agent that gets the last question only": (
+        {"handoffs": [{"agent": "fncall", "llm": "openai:x", "history": "question"}]},
+        ["llm.openai"],
     ),
     "an agent as a tool": (
         {"function_list": [{"agent": "react", "name": "r", "description": "d"}]},
@@ -313,6 +318,28 @@ COMPONENTS: Mapping[str, tuple[Mapping[str, Any], list[str]]] = {
 def test_the_components_of_a_configuration_are_those_that_it_names(site: FakeSite, case: str) -> None:
     settings, components = COMPONENTS[case]
     assert list(components_of(AgentConfig.parse(settings), site.host())) == components
+
+
+def test_the_parsers_of_the_caller_are_those_of_agents_inside_too(site: FakeSite) -> None:
+    config = AgentConfig.parse({"handoffs": [{"agent": "basic", "files": ["a.xyz"]}], "files": ["b.xyz"]})
+    components = list(components_of(config, site.host(), parser_of=lambda file: f"of_{file[0]}"))
+    assert [one for one in components if one.startswith("parser.")] == ["parser.of_a", "parser.of_b"]
+
+
+def test_settings_of_a_tool_win_over_those_that_all_searches_share() -> None:
+    config = AgentConfig.parse({
+        "function_list": ["look", {"name": "retrieval", "size": 5}, {"name": "retrieval", "size": 9}],
+        "rag_cfg": {"size": 1, "depth": 2},
+    })  # fmt: skip
+    assert config.settings_of("retrieval") == {"name": "retrieval", "size": 5, "depth": 2}
+    assert config.settings_of("look") == config.settings_of("other") == {"size": 1, "depth": 2}
+
+
+def test_options_of_a_kind_are_at_the_top_or_below_options_and_never_in_both() -> None:
+    apart, inside = {"agent": "acme/duo", "size": 2}, {"agent": "acme/duo", "options": {"size": 2}}
+    assert AgentConfig.parse(apart) == AgentConfig.parse(inside)
+    with pytest.raises(ConfigError, match="size"):
+        AgentConfig.parse({**inside, "size": 3})
 
 
 def test_an_installed_backend_that_we_do_not_publish_counts(site: FakeSite) -> None:

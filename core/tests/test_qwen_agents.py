@@ -36,6 +36,17 @@ def test_a_tool_gets_what_belongs_to_the_run(tmp_path: Path) -> None:
     assert str(below()._call_tool("look", "{}")) == "None: []", "outside of a run there is nothing of one"
 
 
+@pytest.mark.parametrize("in_run", [True, False])
+def test_a_tool_writes_to_the_workspace_of_the_agent(tmp_path: Path, in_run: bool) -> None:
+    @tool(name="look")
+    def write(context: ToolContext) -> str:
+        """Write."""
+        return str(context.workspace.root)
+
+    agent = InQwensWay([write], workspace=str(tmp_path))
+    assert (agent.ask("Write.").text if in_run else agent._call_tool("look")) == str(tmp_path)
+
+
 @pytest.mark.parametrize("way", ["tool", "handoff"])
 @pytest.mark.parametrize(
     ("options", "said"),
@@ -72,3 +83,26 @@ def test_a_kind_that_writes_events_gives_options_of_a_call_to_its_run() -> None:
 
     *_, last = Counting()._run([Message("user", "Hi")], lang="zh", size=3)
     assert [message.content for message in last] == ["zh {'size': 3}"]
+
+
+def test_what_belongs_to_a_run_holds_for_its_own_agent_only() -> None:
+    class Inner(InQwensWay):
+        def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+            yield from self._call_llm(messages)
+
+    class Outer(InQwensWay):
+        def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+            said = [str(one._call_tool("look", "{}")) for one in (self, inner)]
+            for one in (self, inner):
+                list(one._call_llm(messages))
+            yield [Message("assistant", " ".join(said))]
+
+    def model() -> ScriptedModel:
+        return ScriptedModel([answer("Yes.")])
+
+    inner = Inner([look], model())
+    outer = Outer([look], model())
+    assert outer.ask("Look.", deps="Anna", config={"seed": 7}).text == "Anna: [] None: []"
+    assert isinstance(outer.llm, ScriptedModel)
+    assert isinstance(inner.llm, ScriptedModel)
+    assert [one.llm.requests[0].config.seed for one in (outer, inner)] == [7, None]

@@ -86,18 +86,31 @@ def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_
     assert (over.text, over.stop_reason) == ("Over.", "finished")
 
 
-def test_a_call_that_needs_approval_names_each_agent_on_the_way_to_it() -> None:
-    @tool(needs_approval=True)
-    def pay() -> str:
-        """Pay."""
-        return "paid"
+def test_a_call_that_needs_approval_names_each_agent_on_the_way_to_it_and_its_answer_gets_there() -> None:
+    store, paid = MemoryStore(), list[str]()
 
-    leaf = seeing([calls(("pay", {}))], "leaf", [pay])
-    mid = seeing([calls(("leaf", {"request": "x"}))], "mid", [leaf.as_tool()])
-    boss = FnCallAgent([mid.as_tool()], ScriptedModel([calls(("mid", {"request": "x"}))]), store=MemoryStore())
-    needed = [event for event in boss.stream("Go.") if isinstance(event, ApprovalNeeded)]
-    assert [one.agents for one in needed] == [("mid/leaf",)]
-    assert [call.name for call in needed[0].calls] == ["pay"]
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return f"paid {to}"
+
+    def boss() -> FnCallAgent:
+        def script(*asked: tuple[str, dict[str, object]]) -> ScriptedModel:
+            return ScriptedModel(lambda one: answer("Done.") if one.messages[-1].role == FUNCTION else calls(*asked))
+
+        pays = script(("pay", {"to": "Ada"}), ("pay", {"to": "Bob"}))
+        leaf = FnCallAgent([pay], pays, name="leaf", description="Pays.")
+        mid = FnCallAgent([leaf.as_tool()], script(("leaf", {"request": "x"})), name="mid", description="Asks.")
+        return FnCallAgent([mid.as_tool()], script(("mid", {"request": "x"})), store=store)
+
+    stream = boss().stream("Go.")
+    [needed] = [event for event in stream if isinstance(event, ApprovalNeeded)]
+    assert needed.agents == ("mid/leaf",) * 2
+    assert [call.name for call in needed.calls] == ["pay", "pay"]
+    first, second = needed.call_ids
+    result = boss().resume(stream.result.run_id, approvals={first: False, second: True})
+    assert (result.text, paid) == ("Done.", ["Bob"])
 
 
 # --- turns ---
