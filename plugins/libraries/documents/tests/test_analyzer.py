@@ -29,6 +29,7 @@ def analyzer() -> Analyzer:
         ("the end.Next sentence", ["end", "next", "sentenc"]),
         ("Ｆｕｌｌ ｗｉｄｔｈ １２３", ["full", "width", "123"]),
         ("the café’s menu", ["café's", "menu"]),
+        ("größeWert und GrößeX", ["größewert", "und", "größex"]),
         ("默认超时是300秒", ["默认", "超时", "默", "认", "超", "时", "300", "秒", "秒"]),
         ("机器学习(machine)方法", ["机器", "学习", "机", "器", "学", "习", "machin", "方法", "方", "法"]),
         ("テスト", ["テス", "スト"]),
@@ -41,6 +42,8 @@ def test_a_text_has_these_terms(analyzer: Analyzer, text: str, terms: list[str])
 
 def test_without_a_dictionary_chinese_is_cut_into_characters_and_pairs() -> None:
     assert Analyzer("bigrams").terms("超时长") == ["超", "时", "长", "超时", "时长"]
+    assert Analyzer("bigrams").terms("茶 tea 茶") == ["茶", "tea", "茶"]
+    assert Analyzer("bigrams").terms_of_query("请总结文件") == []
 
 
 def test_words_about_the_document_itself_leave_no_characters_in_a_query(analyzer: Analyzer) -> None:

@@ -127,6 +127,16 @@ def test_a_clear_preference_outweighs_one_among_equals() -> None:
     assert fuse({"a": vague, "b": clear})[0].chunk == clear[0].chunk
 
 
+def test_hits_after_the_hundredth_neither_change_the_others_nor_count_as_good() -> None:
+    best = scored(*(300.0 - number for number in range(100)))
+    alike = scored(*[1.0] * 100)
+    for hits in (best, alike):
+        tail = scored(*[hits[-1].score - 200 * (hits is best)] * 20, first=100)
+        alone, found = fuse({"a": hits}), fuse({"a": [*hits, *tail]})
+        assert [hit.score for hit in found[:100]] == [hit.score for hit in alone]
+        assert all(hit.score < 0.1 for hit in found[100:])
+
+
 numbers = st.lists(st.integers(-100, 100), min_size=1, max_size=30).map(lambda some: sorted(some, reverse=True))
 
 
@@ -254,9 +264,41 @@ def test_a_document_that_fits_is_shown_whole_although_its_chunks_repeat_each_oth
 
 
 def test_what_a_short_document_does_not_need_is_shown_of_a_long_one() -> None:
-    both = Corpus((chunk(0, "short", 5), *(chunk(n, "long", 10) for n in range(9))))
-    front = front_part(both, max_tokens=45, count_tokens=len)
-    assert sum(one.tokens for one in front) == 45
+    short, long = [chunk(0, "short", 5)], [chunk(n, "long", 10) for n in range(9)]
+    for both in ([*short, *long], [*long, *short]):
+        front = front_part(Corpus(tuple(both)), max_tokens=45, count_tokens=len)
+        assert sum(one.tokens for one in front) == 45
+        assert sum(one.tokens for one in front if one.source == "short") == 5
+
+
+def test_a_chunk_cut_after_a_word_counts_the_tokens_that_it_shows() -> None:
+    words = Chunk("a0", "a", "seven letters " * 20, 0, 280)
+    [cut] = best_within([Hit(words, 1.0)], max_tokens=105, count_tokens=len)
+    assert cut.tokens == len(cut.text) < 105
+
+
+def test_a_document_is_counted_as_the_caller_counts() -> None:
+    text = " ".join(f"Sentence number {n} says something." for n in range(20))
+    everything = corpus_of([Document("a", (Block(text),), "h")], size_tokens=200, count_tokens=len)
+    assert sum(one.tokens for one in everything.chunks) > len(text)
+    for room, whole in ((len(text), True), (len(text) - 1, False)):
+        assert fits_whole(everything, max_tokens=room, count_tokens=len) is whole
+        chosen = choose(everything, [], max_tokens=room, count_tokens=len)
+        assert (chosen == list(everything.chunks)) is whole
+
+
+def test_a_mark_is_before_the_text_that_a_chunk_repeats() -> None:
+    blocks = (Block("One two three. Four five six. Seven eight nine."),)
+    chunks = corpus_of([Document("a", blocks, "h")], size_tokens=34, overlap_chars=15, count_tokens=len).chunks
+    assert [one.overlap > 0 for one in chunks] == [False, True]
+    [passage] = passages(chunks, mark=lambda one: f"[{one.index}]")
+    first, second = (one.text for one in chunks)
+    assert passage["text"] == [f"[0]\n{first[: -chunks[1].overlap]}\n[1]\n{second}"]
+    table = Block("| h |\n|---|\n" + "\n".join(f"| {n} |" for n in range(9)), kind="table")
+    chunks = corpus_of([Document("a", (table,), "h")], size_tokens=45, overlap_chars=0, count_tokens=len).chunks
+    [passage] = passages(chunks[:2], mark=lambda one: f"[{one.index}]")
+    own = chunks[1].text[chunks[1].overlap :]
+    assert passage["text"] == [f"[0]\n{chunks[0].text}[1]\n{own}"], "a header that is repeated is shown once"
 
 
 # --- keeping ---

@@ -118,13 +118,21 @@ def test_only_a_complete_index_of_the_content_is_loaded(text: str | None, expect
 
 
 def test_an_index_that_is_saved_replaces_those_of_other_content_and_no_others(shelf: Shelf) -> None:
-    for name in (f"words-1.{'d' * 32}", f"words-2.{'d' * 32}", ".words-1-young", ".words-1-old", ".words-2-old"):
+    for name in (
+        f"words-1.{'d' * 32}",
+        f"words-10.{'d' * 32}",
+        f"words-2.{'d' * 32}",
+        ".words-1-young",
+        ".words-1-old",
+        ".words-2-old",
+    ):
         (shelf.folder / name).write_text("x")
     past = time.time() - HOUR_S - 60
     for name in (".words-1-old", ".words-2-old"):
         os.utime(shelf.folder / name, (past, past))
     shelf.save("new.", INDEX)
-    assert files(shelf) == sorted([f"words-1.{'c' * 32}", f"words-2.{'d' * 32}", ".words-1-young", ".words-2-old"])
+    others = [f"words-10.{'d' * 32}", f"words-2.{'d' * 32}", ".words-2-old"]
+    assert files(shelf) == sorted([f"words-1.{'c' * 32}", ".words-1-young", *others])
     assert shelf.load(INDEX) == "new."
 
 
@@ -144,6 +152,8 @@ def test_an_index_of_other_content_is_changed_if_one_of_them_can_be(shelf: Shelf
         return f"{value}{len(chunks)}." if value.startswith("good") else None
 
     changing = OnShelf(INDEX.name, _read, _write, change)
+    assert shelf.changed([chunk(0)], changing) is None
+    (shelf.folder / f"words-10.{'a' * 32}").write_text("good, of another searcher.")
     assert shelf.changed([chunk(0)], changing) is None
     for name, text in (("a" * 32, "half"), ("b" * 32, "bad."), ("d" * 32, "good."), ("e" * 32, "good too.")):
         (shelf.folder / f"words-1.{name}").write_text(text)

@@ -12,13 +12,13 @@ import pytest
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.retrieval import Block, Chunk, Document, Part
 from jackfield.tools import Workspace
-from jackfield_documents import Archive, chunk_document, decode
+from jackfield_documents import Archive, chunk_document, corpus_of, decode
 from jackfield_documents.cutting import cut_and_count, cut_to_fit, tail_from_a_sentence
 from jackfield_documents.decoding import _detect, _detect_chinese_or_korean, _detect_short_latin, _is_of_pairs
 from jackfield_documents.encodings import as_marked_utf8, codec_of
 from jackfield_documents.naming import file_meant
 from jackfield_documents.parts import PartBudget, _runs
-from jackfield_documents.places import cells_of, places_of
+from jackfield_documents.places import cells_of, headings_in_part, places_of
 from jackfield_documents.tables import pipe_table
 from jackfield_documents.wholes import asks_for_whole, outline_of, overview
 
@@ -106,6 +106,29 @@ def test_only_the_text_that_the_previous_chunk_added_is_repeated() -> None:
     assert chunks[2].text == f"{second}\n\n{third}"
 
 
+def test_chunks_of_two_files_in_one_are_apart_even_without_headings_between() -> None:
+    blocks = (Block("a"), Block("b", part="b"), Block("c", part="b › c"), Block("d", part="d"), Block("e", part="d"))
+    assert [(chunk.part, chunk.text) for chunk in cut(*blocks, size=100)] == [
+        ("", "a"), ("b", "b"), ("b › c", "c"), ("d", "d\n\ne"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("white", [" " * 200, "\n" * 90 + " " * 90])
+def test_long_white_space_within_a_text_is_kept_where_chunks_are_joined(white: str) -> None:
+    text = f"{'a' * 30}{white}{'b' * 30}"
+    chunks = cut(Block(text), size=40)
+    assert len(chunks) > 1
+    assert "".join(f"{chunk.joint or ''}{chunk.text}" for chunk in chunks) == text
+
+
+def test_a_corpus_is_counted_as_its_chunks_are() -> None:
+    documents = [Document(name, (Block("word " * 40),), "h") for name in "ab"]
+    corpus = corpus_of(documents, size_tokens=50, overlap_chars=0, count_tokens=len)
+    chunks = [chunk for one in documents for chunk in cut(*one.blocks, size=50)]
+    assert [(chunk.text, chunk.tokens) for chunk in corpus.chunks] == [(chunk.text, chunk.tokens) for chunk in chunks]
+    assert [chunk.source for chunk in corpus.chunks] == sorted(chunk.source for chunk in corpus.chunks)
+
+
 def test_headings_that_follow_each_other_stay_together_with_their_text() -> None:
     blocks = (
         Block("x" * 20),
@@ -164,7 +187,7 @@ def test_a_boundary_is_used_if_the_part_fills_85_percent(before: int, length: in
     ("text", "chars", "tail"),
     [
         ("abc", 3, "abc"), ("abcd", 3, "bcd"), ("One. Two.", 6, "Two."), ("one: two", 6, " two"),
-        ("aa. bbbbb", 6, "bbbbb"),        ("aaaa. b", 4, "a. b"), ("ab cde ", 3, "de "),
+        ("aa. bbbbb", 6, "bbbbb"),        ("aaaa. b", 4, "a. b"), ("ab cde ", 3, "de "), ("abcd efg. ", 5, "efg. "),
     ],
 )  # fmt: skip
 def test_the_end_of_a_text_begins_with_a_sentence_or_a_word(text: str, chars: int, tail: str) -> None:
@@ -296,6 +319,33 @@ def test_cells_are_read_as_they_were_written() -> None:
     assert cells_of(Block("| a |\n|---|", kind="paragraph")) == []
 
 
+@pytest.mark.parametrize(
+    ("table", "cells"),
+    [
+        ("||a|\n|---|---|\n|b||", [["", "a"], ["b", ""]]),
+        (" | a | b | \n|---|---|\n| c \\| d | e |", [["a", "b"], ["c | d", "e"]]),
+        ("a | b\n---|---\nc | d", [["a", "b"], ["c", "d"]]),
+    ],
+)
+def test_cells_of_a_table_that_another_program_wrote_are_read(table: str, cells: list[list[str]]) -> None:
+    assert cells_of(Block(table, kind="table")) == cells
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1])
+def test_a_heading_without_a_level_is_of_the_first(level: int) -> None:
+    blocks = [Block("a", kind="heading", level=level), Block("b", kind="heading", level=1), Block("c")]
+    assert [place.headings for place in places_of(Document("x", tuple(blocks), ""))] == [("a",), ("b",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("headings", "own"),
+    [(("a.zip", "b.md", "One"), ("One",)), (("One", "Two"), ("One", "Two")), (("a.zip", "One", "Two"), None), ((), ())],
+)
+def test_headings_of_a_part_are_those_below_its_names(headings: tuple[str, ...], own: tuple[str, ...] | None) -> None:
+    chunk = Chunk("1", "a.zip", "text", 0, 1, headings=headings, part="a.zip › b.md")
+    assert headings_in_part(chunk) == (headings if own is None else own)
+
+
 def test_headings_of_deep_levels_replace_each_other_and_are_cut() -> None:
     blocks = [
         Block(name, kind="heading", level=level) for name, level in (("a", 0), ("b", 9), ("c", 12), ("d" * 201, 2))
@@ -336,6 +386,15 @@ def test_sixteen_mebibytes_are_read_whatever_the_ratio(ratio: int, size: int, is
     else:
         with pytest.raises(DocParserError, match=r"^x cannot be read: it decompresses to 16 MiB"):
             Archive(data, source="x", max_ratio=ratio)
+
+
+@pytest.mark.parametrize("offset", [8, 5000, 10**6])
+def test_an_office_file_with_a_password_is_encrypted_wherever_it_says_so(offset: int) -> None:
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(offset, b"\0")
+    with pytest.raises(DocParserError, match=r"^x is encrypted: save it without a password"):
+        Archive(head + "EncryptedPackage".encode("utf-16-le") + bytes(100), source="x")
+    with pytest.raises(DocParserError, match=r"^x is in the format of Office before 2007"):
+        Archive(head + bytes(100), source="x")
 
 
 def test_an_archive_holds_as_many_files_as_allowed() -> None:
@@ -470,6 +529,8 @@ def test_an_outline_is_as_deep_as_fits() -> None:
     assert outline_of(deep, max_tokens=len(full), count_tokens=len) == full
     assert outline_of(deep, max_tokens=len(full) - 1, count_tokens=len) == "- A"
     assert outline_of(deep, max_tokens=2, count_tokens=len) == ""
+    nine = Chunk("a", "s", "t", 0, 1, headings=tuple("ABCDEFGHI"))
+    assert outline_of([nine], max_tokens=200, count_tokens=len).splitlines()[-1] == "                - I"
 
 
 def test_a_chunk_of_headings_only_has_as_many_as_fit() -> None:

@@ -30,6 +30,12 @@ def test_a_file_in_the_workspace_is_meant_by_its_path_there(tmp_path: Path) -> N
     assert file_meant("made/plan.md", (), Workspace(tmp_path)) == str((tmp_path / "made" / "plan.md").resolve())
 
 
+@pytest.mark.parametrize("name", ["scans.zip › a.pdf", "scans.zip › b.zip › c.md", "scans.zip"])
+def test_a_file_in_a_file_is_read_with_the_file_around_it(name: str) -> None:
+    files = ("/data/scans.zip", "/data/a.pdf", "/data/c.md")
+    assert file_meant(name, files, Workspace("nowhere")) == "/data/scans.zip"
+
+
 @pytest.mark.parametrize(
     "name", ["/etc/passwd", "../secret.md", "%2e%2e/secret.md", "file:///etc/passwd", "made", "", "a\0b"]
 )

@@ -75,6 +75,21 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read() -> None:
     assert document.metadata == {"unread": ["a", "page 2 of c"]}
 
 
+def test_what_the_document_itself_lacks_stays_named_beside_what_its_parts_lack() -> None:
+    metadata = {"unread": ["its styles"], "title": "x"}
+    of = (Part("a", b"damaged"), page(2, b"damaged"), page(3, b"three"))
+    document = with_parts(Document("x", (Block("own"),), "", metadata=metadata, parts=of), read, PartBudget(wall_s=60))
+    assert document.metadata == {"unread": ["its styles", "page 2", "a"], "title": "x", "unread_pages": [2]}
+
+
+def test_the_name_of_a_part_is_on_the_first_page_of_its_own_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = (Block("in it", page=9, part="b"), Block("x"), Block("y", page=4), Block("z", page=5))
+    monkeypatch.setitem(globals(), "read", lambda _: Document("a", inner, ""))
+    heading, *rest = merge(Part("a", b""), blocks=()).blocks
+    assert (heading.text, heading.page) == ("a", 4)
+    assert [(block.page, block.part) for block in rest] == [(9, "a › b"), (None, "a"), (4, "a"), (5, "a")]
+
+
 def test_a_long_list_of_names_is_cut() -> None:
     document = merge(*[Part(f"{number}.png", b"unknown") for number in range(60)])
     assert texts(document)[-1].endswith("49.png and 10 more)")

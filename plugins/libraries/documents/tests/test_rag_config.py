@@ -86,6 +86,40 @@ def test_a_searcher_may_come_with_settings() -> None:
             RAGConfig.parse({"rag_searchers": wrong})
 
 
+@pytest.mark.parametrize("name", ["hybrid_search", "jackfield-hybrid-search/hybrid_search"])
+def test_a_searcher_that_combines_others_needs_to_know_which(name: str) -> None:
+    for entry in (name, {"name": name}, {"name": name, "searchers": []}):
+        with pytest.raises(ConfigError, match="combines other searchers: list those instead"):
+            RAGConfig.parse({"rag_searchers": [entry]})
+    settings = {"searchers": ["keyword_search"]}
+    assert RAGConfig.parse({"rag_searchers": [{"name": name, **settings}]}).searchers == {name: settings}
+
+
+@pytest.mark.parametrize("name", ["front_page_search", "jackfield-front-page-search/front_page_search"])
+def test_the_searcher_of_front_pages_knows_how_much_a_request_takes(name: str) -> None:
+    config = RAGConfig.parse({"rag_searchers": [name], "max_ref_token": 7})
+    assert config.searchers == {name: {"max_ref_token": 7}}
+    own = RAGConfig.parse({"rag_searchers": [{"name": name, "max_ref_token": 3}], "max_ref_token": 7})
+    assert own.searchers == {name: {"max_ref_token": 3}}
+
+
+@pytest.mark.parametrize("setting", ["searcher", "searcher_settings"])
+def test_a_reranker_has_no_searcher_of_its_own(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"remove '{setting}': rerank reorders"):
+        RAGConfig.parse({"rerank": {"name": "rerank", setting: {}}})
+
+
+def test_a_type_that_is_none_chooses_no_searcher() -> None:
+    config = RAGConfig.parse({"embedding_model": "x", "retrieval_type": None})
+    assert config.searchers.keys() == {"keyword_search", "vector_search"}
+
+
+def test_with_a_reranker_the_weights_are_those_of_the_searcher_that_combines() -> None:
+    config = RAGConfig.parse({"retrieval_type": "hybrid", "rerank": "rerank", "searcher_weights": {"vector_search": 3}})
+    assert config.weights == {"hybrid_search": 1.0}
+    assert config.searchers["hybrid_search"]["weights"] == {"vector_search": 3}
+
+
 VECTOR_SETTINGS = [("embedding_model", "x"), ("index_path", "x"), ("embedder_settings", {"base_url": "x"})]
 
 

@@ -32,6 +32,8 @@ def test_a_file_never_states_what_each_document_has(key: str) -> None:
         ({"created": "2024-01-01", "year": 1999}, 1999),
         ({"created": "1899-01-01"}, None),
         ({"created": "20245 pages"}, 2024),
+        ({"created": "202405"}, 2024),
+        ({"created": "2024"}, 2024),
         ({"created": "2024567"}, None),
         ({"created": "in 2024"}, None),
     ],
@@ -75,6 +77,20 @@ def test_a_search_of_a_selection_finds_the_best_in_it_and_no_more_than_asked_for
     selection = Selection(sorted(numbers), 40)
     best = [hit for hit in hits if hit[0] in numbers][:limit]
     assert search_selected(lambda count: hits[:count], limit, selection) == best
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_selection_at_the_end_of_a_long_ranking_is_found(limit: int) -> None:
+    asked: list[int] = []
+
+    def search(wanted: int) -> list[tuple[int, float]]:
+        asked.append(wanted)
+        return [(number, 1.0) for number in range(wanted)]
+
+    hits = search_selected(search, limit, Selection(range(9_500, 10_000), 10_000))
+    assert [number for number, _ in hits] == list(range(9_500, 9_500 + limit))
+    assert asked == sorted(asked)
+    assert asked[-1] == 10_000
 
 
 @given(st.dictionaries(st.sampled_from([*RESERVED_KEYS, "date", "a"]), st.one_of(st.text(), st.integers(), st.none())))

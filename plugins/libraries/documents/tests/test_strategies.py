@@ -57,6 +57,19 @@ def test_one_whose_service_fails_is_left_out_and_noted(error: JackfieldError, ca
     assert caplog.text == ""
 
 
+def test_failures_are_collected_where_they_happen_and_logged_again_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    asked = {"vectors": fails(ToolServiceError("gone")), "words": answers(3)}
+    with caplog.at_level(logging.WARNING):
+        with failures_noted() as outer:
+            with failures_noted() as inner:
+                run(ask_all(asked))
+            assert (len(inner), outer) == (1, [])
+            run(ask_all(asked))
+        assert (len(inner), len(outer), caplog.text) == (1, 1, "")
+        run(ask_all(asked))
+    assert caplog.text.count("vectors failed and was skipped: gone") == 1
+
+
 def test_where_nobody_collects_failures_the_log_has_them(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         run(ask_all({"vectors": fails(ToolServiceError("gone")), "words": answers(3)}))

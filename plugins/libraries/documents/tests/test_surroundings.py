@@ -67,6 +67,21 @@ def test_the_chunk_that_exceeds_the_tokens_is_the_last() -> None:
     assert [len(around("x5", neighbours=4, max_tokens=tokens)) for tokens in (9, 10, 19, 20, 21)] == [1, 2, 2, 3, 3]
 
 
+def test_only_a_hit_says_which_searcher_found_it() -> None:
+    hit = Hit(CORPUS.chunks[5], 0.5, {"words": 1})
+    found = with_surroundings([hit], [CORPUS], neighbours=1, max_tokens=1000)
+    assert [(one.chunk.id, one.score, dict(one.ranks)) for one in found] == [
+        ("x5", 0.5, {"words": 1}), ("x4", 0.5, {}), ("x6", 0.5, {}),
+    ]  # fmt: skip
+
+
+def test_neighbours_are_those_in_the_corpus_that_has_the_chunk() -> None:
+    other = Corpus(tuple(Chunk(f"other{number}", "x", "older text", number, 10) for number in range(10)))
+    for corpora in ([CORPUS, other], [other, CORPUS]):
+        found = with_surroundings([Hit(CORPUS.chunks[5], 1.0)], corpora, neighbours=1, max_tokens=1000)
+        assert [one.chunk.id for one in found] == ["x5", "x4", "x6"]
+
+
 def test_a_hit_needs_no_filter_and_a_neighbour_of_another_file_in_the_archive_is_none() -> None:
     parts = Corpus(tuple(Chunk(f"z{n}", "z", f"text {n}", n, 10, part="ab"[n > 1]) for n in range(4)))
     [hit] = [Hit(chunk, 1.0) for chunk in parts.chunks if chunk.id == "z1"]

@@ -14,8 +14,9 @@ import pytest
 
 import jackfield_documents.urls
 from jackfield.errors import DocParserError, ToolServiceError
+from jackfield.plugins import default_host
 from jackfield.retrieval import Document
-from jackfield_documents import DocumentReader, is_url
+from jackfield_documents import DocumentReader, RAGConfig, is_url
 from jackfield_documents.urls import _codec_of
 
 PAGE = "<html><head><title>Tides</title></head><body><p>High water comes twice a day.</p></body></html>"
@@ -177,6 +178,12 @@ def test_a_page_is_limited_as_a_file_is(web: Web) -> None:
         settings: dict[str, Any] = {**limits, "fetch_cfg": {"allow": ["127.0.0.1"], **limits.get("fetch_cfg", {})}}
         with pytest.raises(DocParserError, match="raise max_bytes"):
             read(DocumentReader(**settings), f"{web.url}/a.txt")
+
+
+def test_the_reader_of_a_configuration_fetches_what_the_configuration_allows(web: Web) -> None:
+    web.pages["/a.txt"] = ("text/plain", b"here")
+    config = RAGConfig.parse({"fetch_cfg": {"allow": ["127.0.0.1"]}})
+    assert text_of(read(config.reader(default_host()), f"{web.url}/a.txt")) == "here"
 
 
 def test_a_url_is_checked_before_it_is_asked_for(web: Web) -> None:

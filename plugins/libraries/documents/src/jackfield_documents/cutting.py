@@ -94,7 +94,7 @@ def tail_from_a_sentence(text: str, max_chars: int) -> str:
     first = len(text) - max_chars
     for ending in (_SENTENCE_END, _WORD_END):
         match = ending.search(text, first)
-        if match and 2 * (match.end() - first) <= max_chars and match.end() < len(text):
+        if match and 2 * (match.end() - first) <= max_chars:
             return text[match.end() :]
     while first < len(text) and unicodedata.combining(text[first]):  # an accent without its letter
         first += 1
