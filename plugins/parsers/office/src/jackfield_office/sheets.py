@@ -83,7 +83,7 @@ class SpreadsheetParser(Parser):
                 raise DocParserError(f"{source} cannot be read: its sheet {name!r} has {height} rows. Split it")
             names.append(name)
             blocks += _blocks(rows, name, len(names), _around_cells(package, parts.get(name, ""), len(names)))
-        if len(unread) == len(names):
+        if unread and not blocks:
             raise DocParserError(f"{source} is corrupted: none of its sheets can be read")
         if not blocks:
             raise DocParserError(f"{source} is empty: none of its cells contains text")
