@@ -159,6 +159,10 @@ def test_an_agents_files_are_in_the_first_question_once() -> None:
     history = (system, first, answer, second)
     assert attach_files(history, []) is history
     assert attach_files(history, ["/srv/b.md"]) is history
+    for place in (1, 3):
+        again = list(history)
+        again[place] = asks(ContentItem(file="/srv/x.md"))
+        assert attach_files(tuple(again), ["/srv/x.md"]) == tuple(again), "in whichever question it is"
     attached = attach_files(history, ["/srv/a.md", "/srv/b.md", "/srv/c.md"])
     assert (attached[0], *attached[2:]) == (system, answer, second)
     assert attached[1].role == "user"
@@ -214,6 +218,13 @@ def test_a_file_in_a_message_is_saved_only_for_an_agent_that_can_read_it(reader:
     hub.agents = (FnCallAgent(tools, ScriptedModel([]), name="member"),) if below else ()
     hub.ask([asks(ContentItem(text="Look."), ContentItem(file=uri()))])
     assert [Path(name).name for name in hub.runs[0].context.files] == ([] if reader is None else ["a.md"])
+
+
+@pytest.mark.parametrize("scheme", ["data:", "DATA:", "Data:"])
+def test_the_scheme_of_a_file_in_a_message_may_be_in_any_case(scheme: str) -> None:
+    agent = Seeing([NAMES], ScriptedModel([answer("Done.")]))
+    agent.ask([asks(ContentItem(text="Look."), ContentItem(file=uri().replace("data:", scheme)))])
+    assert [Path(name).name for name in agent.runs[0].context.files] == ["a.md"]
 
 
 def test_a_tool_gets_each_file_once_and_those_of_the_agent_first(tmp_path: Path) -> None:

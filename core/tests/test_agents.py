@@ -103,6 +103,13 @@ def test_ids_of_earlier_turns_may_come_again() -> None:
     assert [planned.call.name for planned in open_calls(history)] == ["g"]
 
 
+@pytest.mark.parametrize(("call_id", "result_id"), [(None, None), ("1", "9"), ("1", None), (None, "9")])
+def test_a_result_of_another_call_leaves_a_call_open(call_id: str | None, result_id: str | None) -> None:
+    extra = None if result_id is None else {"function_id": result_id}
+    history = [Message("user", "q"), call("f", call_id), Message("function", "ok", name="g", extra=extra)]
+    assert [planned.call.name for planned in open_calls(history)] == ["f"]
+
+
 def test_a_history_that_ends_in_an_answer_of_an_earlier_run_is_still_asked() -> None:
     assert decide([Message("user", "q"), Message("assistant", "a")], Spent(), Limits()) == AskModel()
 
@@ -120,6 +127,13 @@ def test_calls_that_a_caller_wrote_wait_unless_the_run_is_resumed() -> None:
 def test_a_call_without_an_id_gets_the_same_one_whatever_earlier_turns_contain() -> None:
     history = [Message("user", "q"), call("f", "call_1"), result("f", "call_1"), call("g", None)]
     assert [planned.call_id for planned in open_calls(history)] == ["call_1"]
+
+
+def test_a_new_id_is_that_of_no_other_call_and_no_result_of_the_turn() -> None:
+    both = [Message("user", "q"), call("f", None), call("g", "call_1")]
+    assert [planned.call_id for planned in open_calls(both)] == ["call_2", "call_1"]
+    answered = [*both, result("g", "call_1"), result("h", "call_2")]
+    assert [planned.call_id for planned in open_calls(answered)] == ["call_3"]
 
 
 def test_tool_calls_may_reach_their_limit_and_not_pass_it() -> None:

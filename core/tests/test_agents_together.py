@@ -29,6 +29,7 @@ from jackfield.events import (
 from jackfield.messages import FUNCTION, FunctionCall, Usage, with_system_text
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
+from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, ToolEntry, Toolset
 from jackfield.tools._schema import check_tool_name, tool_name_for
@@ -113,6 +114,21 @@ def test_a_stream_has_the_childs_events_with_their_place_and_its_own_as_they_are
     assert "".join(event.event.text for event in below if isinstance(event.event, TextDelta)) == "It is 3."
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Three."
     assert stream.result.text == "Three."
+
+
+def test_a_kind_decides_which_events_of_agents_below_it_passes_on() -> None:
+    class Quiet(FnCallAgent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            async with closing(super().events(run)) as events:
+                async for event in events:
+                    if not isinstance(event, RunEvent):
+                        yield event
+
+    leaf = helper([answer("Leaf.")], name="leaf")
+    quiet = Quiet([leaf.as_tool()], ScriptedModel([asks("leaf"), answer("Quiet.")]), "", "quiet", "Says little.")
+    events = events_of(boss([asks("quiet"), answer("Done.")], quiet.as_tool()))
+    assert {event.agent for event in events} == {"boss", "quiet"}
+    assert [event.depth for event in events if isinstance(event.event, RunFinished)] == [1, 0]
 
 
 def test_usage_and_cost_are_those_of_the_tree_and_of_each_agent() -> None:

@@ -144,6 +144,20 @@ def test_a_wrong_option_does_not_hide_what_is_missing(site: FakeSite) -> None:
         FnCallAgent([{"name": 3}], "openai:x", host=site.host())  # type: ignore[list-item]
 
 
+def test_a_wrong_option_of_an_agent_inside_does_not_hide_what_is_missing(site: FakeSite) -> None:
+    with pytest.raises(PluginNotFoundError, match="pip install jackfield-assistant"):
+        create_agent("assistant", agents=[{"agent": "basic", "oops": 1}], host=site.host())
+
+
+def test_what_agents_inside_miss_is_told_once(site: FakeSite) -> None:
+    inner = {"agent": "fncall", "name": "i", "description": "d", "function_list": ["entirely_else", "image_gen"]}
+    with pytest.raises(PluginNotFoundError) as caught:
+        create_agent("fncall", llm=ScriptedModel([]), function_list=["web_search"], handoffs=[inner], host=site.host())
+    assert str(caught.value).startswith("no tool 'entirely_else' is installed")
+    [_, also] = str(caught.value).split(". The agent also needs ")
+    assert also.endswith("not installed: pip install jackfield-image-gen jackfield-web-search")
+
+
 # --- keys ---
 
 
@@ -200,6 +214,24 @@ def test_all_keys_that_are_not_set_are_in_one_error(site: FakeSite, monkeypatch:
     with pytest.raises(MissingSecretError) as alone:
         FnCallAgent([], Locked({"model": "x"}), host=host).ask("hi")
     assert "Also not set" not in str(alone.value)
+
+
+@pytest.mark.parametrize("variable", ["TWO_KEY", "TWO_TOKEN"])
+def test_a_key_that_is_told_is_not_told_again_as_one_of_several(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    class Needs(Locked):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            raise MissingSecretError(variable, needed_by="needs")
+            yield ModelFinished("stop")
+
+    modules = {"acme_light": KEYED.replace('Spec("', 'Spec(name="')}
+    site.add("acme", {"tool.two": "acme_light"}, modules=modules)
+    for name in ("TWO_KEY", "TWO_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(MissingSecretError) as caught:
+        FnCallAgent(["two"], Needs({"model": "x"}), host=site.host()).ask("hi")
+    assert (caught.value.variable, list(caught.value.others)) == (variable, [])
 
 
 @pytest.mark.parametrize(

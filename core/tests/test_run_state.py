@@ -13,7 +13,17 @@ from jackfield import FnCallAgent, Message, tool
 from jackfield.agents import RunState, RunView, Spent
 from jackfield.agents._decide import AskModel, Finish, HandOff, decide
 from jackfield.config import Limits
-from jackfield.events import AgentEvent, HandedOff, ModelEvent, RunFinished, RunStarted, ToolFinished, TurnStarted
+from jackfield.events import (
+    AgentEvent,
+    HandedOff,
+    ModelEvent,
+    ResponseReplaced,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    TurnStarted,
+)
 from jackfield.messages import FunctionCall, Usage
 from jackfield.testing import ScriptedModel, answer, calls
 
@@ -55,6 +65,26 @@ def test_a_fold_of_the_steps_has_the_messages_the_usage_and_the_agents_of_the_re
     assert (state.spent.turns, state.agents, state.end) == (4, ["desk", "clerk"], None)
     state.apply(end)
     assert (state.made, state.end) == (end.messages, end)
+
+
+def test_a_growing_list_has_nothing_of_an_agent_below() -> None:
+    below = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 1, "b": 2})), answer("3.")]), "", "clerk", "Adds.")
+    script = [calls(("clerk", {"request": "1 + 2?"})), answer("It is 3.")]
+    agent = FnCallAgent([below.as_tool()], ScriptedModel(script), name="desk")
+    *_, last = lists = [list(messages) for messages in agent.run("Go.")]
+    assert {message.name for messages in lists for message in messages} == {"desk", "clerk"}
+    assert [(message.role, message.content) for message in last] == [
+        ("assistant", ""), ("function", "3."), ("assistant", "It is 3."),
+    ]  # fmt: skip
+    assert all(len(messages) <= len(last) for messages in lists)
+
+
+def test_a_list_that_replaces_the_response_replaces_an_answer_in_progress() -> None:
+    view = RunView("desk")
+    for event in (TurnStarted(1), TextDelta("Half an")):
+        assert view.feed(event) or isinstance(event, TurnStarted)
+    assert view.feed(ResponseReplaced((Message("assistant", "All."),)))
+    assert [message.content for message in view.messages()] == ["All."]
 
 
 def test_a_growing_list_ends_as_the_result_does() -> None:
