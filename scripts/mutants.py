@@ -4,10 +4,14 @@ python scripts/mutants.py                        a sample of every distribution;
 python scripts/mutants.py core.agents --count 40 more of one area
 python scripts/mutants.py --seed 7               another sample
 python scripts/mutants.py --record               write the shares of this run into mutants.json
+python scripts/mutants.py core.agents --count 200 --quick
+                                                 many more in the same time, but only in forks of one pytest process
 
 An area is a package of the core or a distribution, and the tests that must notice are those of the distribution;
-`mutants.toml` names fewer for large packages. A change that no test notices is printed: either a test is missing, or
-the line can go. Changes that make no difference are listed in `mutants.toml`, each with the reason, and are not tried.
+`mutants.toml` names fewer for large packages. Each change is first made in memory and tried with the tests that reach
+it, and then on disk with all tests of the area if those notice nothing. A change that no test notices is printed:
+either a test is missing, or the line can go. Changes that make no difference are listed in `mutants.toml`, each with
+the reason, and are not tried.
 
 One seed gives the same changes each time, and code that is added elsewhere leaves most of them the same.
 """
@@ -91,14 +95,23 @@ class Area:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed file. `place` is the function or class that contains the change."""
+    """A changed file.
+
+    Attributes:
+        lines: The first and the last line of the changed statement.
+        place: The function or class that contains the change.
+        text: The changed text, without annotations and docstrings.
+        plain: The same text without the change.
+        number: Counts changes of the same name.
+    """
 
     file: Path
-    line: int
+    lines: tuple[int, int]
     place: str
     kind: str
     change: str
     text: str
+    plain: str
     number: int = 0
 
     @property
@@ -208,18 +221,41 @@ def sample(every: Sequence[Mutant], *, count: int, seed: int) -> list[Mutant]:
 def _of_file(file: Path) -> Iterator[Mutant]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     _forget_annotations(tree)
-    for node, place in list(_with_places(tree)):
+    plain = ast.unparse(tree)
+    for node, place, statement in list(_with_places(tree)):
         for name, field in list(ast.iter_fields(node)):
             for changed, kind, what in _changes(node, name, field):
-                line = getattr(node, "lineno", 0)
+                lines = _lines_of(_first_changed(field, changed) or statement)
                 setattr(node, name, changed)
-                yield Mutant(file, line, place, kind, what, ast.unparse(ast.fix_missing_locations(tree)))
+                text = ast.unparse(ast.fix_missing_locations(tree))
                 setattr(node, name, field)
+                yield Mutant(file, lines, place, kind, what, text, plain)
 
 
-def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]]:
-    """Yield all nodes, each with the dotted name of the enclosing function or class."""
-    yield node, place
+def _first_changed(field: object, changed: object) -> ast.stmt | None:
+    """Return the first statement of a body that is another after a change; None if the field is not a body."""
+    if not isinstance(field, list) or not isinstance(changed, list):
+        return None
+    different = (old for old, new in zip(field, changed, strict=False) if old is not new and isinstance(old, ast.stmt))
+    return next(different, None)
+
+
+def _lines_of(statement: ast.stmt | None) -> tuple[int, int]:
+    """Return the first and the last line of a statement, without those of the statements in its body."""
+    if statement is None:
+        return 0, 0
+    body = getattr(statement, "body", None)
+    last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
+    return statement.lineno, max(last, statement.lineno)
+
+
+def _with_places(
+    node: ast.AST, place: str = "", statement: ast.stmt | None = None
+) -> Iterator[tuple[ast.AST, str, ast.stmt | None]]:
+    """Yield all nodes, each with the dotted name of the enclosing function or class, and the enclosing statement."""
+    if isinstance(node, ast.stmt):
+        statement = node
+    yield node, place, statement
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):  # nearly always a type
         return
     annotation = node.annotation if isinstance(node, ast.AnnAssign) else None  # a type checker's business
@@ -230,7 +266,7 @@ def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]
             continue
         is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         inner = f"{place}.{child.name}".lstrip(".") if is_named else place  # type: ignore[attr-defined]
-        yield from _with_places(child, inner)
+        yield from _with_places(child, inner, statement)
 
 
 def _is_list_of_names(node: ast.AST) -> bool:
@@ -384,17 +420,51 @@ class Copies:
             _make_environment(where)
             self._free.put(where)
 
+    def try_in_forks(self, area: Area, chosen: Sequence[Mutant], *, jobs: int) -> tuple[list[bool], list[str]]:
+        """Try changes in forks of one pytest process; see `tests/support/changes.py`.
+
+        Returns:
+            For each change True if the tests noticed it, and False if only `is_noticed` can tell; and the node ids of
+            the tests that fail without a change.
+
+        Raises:
+            SystemExit: The process did not finish.
+        """
+        where = self._free.get()
+        job, outcome = where / ".cache/changes.json", where / ".cache/outcome.json"
+        job.parent.mkdir(exist_ok=True)
+        changes = [
+            {
+                "file": str(where / mutant.file.relative_to(ROOT)),
+                "lines": mutant.lines,
+                "plain": mutant.plain,
+                "text": mutant.text,
+            }
+            for mutant in chosen
+        ]
+        job.write_text(json.dumps({"folder": str(where / area.root), "changes": changes}), encoding="utf-8")
+        outcome.unlink(missing_ok=True)
+        options = ["-p", "tests.support.changes", f"--changes={job}", f"--outcome={outcome}", f"--forks={jobs}"]
+        try:
+            _run_tests(area, where, options)
+            if not outcome.exists():
+                raise SystemExit(f"{area.name}: pytest ended early; to see why, run: pytest {' '.join(area.tests)}")
+            found = json.loads(outcome.read_text(encoding="utf-8"))
+        finally:
+            self._free.put(where)
+        return found["noticed"], found["failed"]
+
     def is_noticed(self, area: Area, mutant: Mutant | None) -> bool:
         """Return True if a test of an area fails with this change, or without any change if `mutant` is None."""
         where = self._free.get()
         try:
             if mutant is None:
-                return _tests_fail(area, where, None)
+                return _run_tests(area, where, ["-x"]) != 0
             file = where / mutant.file.relative_to(ROOT)
             real = file.read_text(encoding="utf-8")
             _write(file, mutant.text)
             try:
-                return _tests_fail(area, where, PATIENCE_S)
+                return _run_tests(area, where, ["-x"], patience_s=PATIENCE_S) != 0
             finally:
                 _write(file, real)
         finally:
@@ -429,9 +499,11 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
+def _run_tests(area: Area, where: Path, options: Sequence[str] = (), patience_s: float | None = None) -> int | None:
+    """Run the tests of an area in a copy. Return the exit status, or None if they were stopped after `patience_s`."""
     python, marks = str(where / ".venv/bin/python"), "not slow and not nightly"
-    pytest = [python, "-m", "pytest", "-x", "-q", "-n", "0", "-m", marks, "-p", "no:cacheprovider", *area.tests]
+    fixed = ["-q", "-n", "0", "-m", marks, "-p", "no:cacheprovider", f"--basetemp={where / '.cache/tests'}"]
+    pytest = [python, "-m", "pytest", *fixed, *options, *area.tests]
     command = [*apart(), *pytest]
     environ = {**os.environ, "VIRTUAL_ENV": str(where / ".venv")}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -440,9 +512,9 @@ def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
         command, cwd=where, env=environ, stdin=silent, stdout=silent, stderr=silent, start_new_session=True
     ) as running:
         try:
-            return running.wait(patience_s) != 0
+            return running.wait(patience_s)
         except subprocess.TimeoutExpired:
-            return True
+            return None
         finally:
             # The whole group, because tests leave kernels and servers running if a change prevents closing them.
             _end_group(running.pid)
@@ -481,19 +553,32 @@ def _end_group(group: int) -> None:
         return
 
 
-def score(area: Area, copies: Copies, *, count: int, seed: int, jobs: int) -> Score | None:
-    """Try a sample of changes and print those that no test notices. Return None if the tests fail without a change."""
+def score(area: Area, copies: Copies, *, count: int, seed: int, jobs: int, quick: bool = False) -> Score | None:
+    """Try a sample of changes and print those that no test notices. Return None if the tests fail without a change.
+
+    Args:
+        area: The code and its tests.
+        copies: Copies of the repository in which the tests run.
+        count: The number of changes.
+        seed: Selects the sample.
+        jobs: The number of changes to try at once.
+        quick: Do not try changes on disk that no test notices in memory.
+    """
     known = equivalents()
     every = [mutant for mutant in mutants(area) if mutant.name not in known]
     chosen = sample(every, count=count, seed=seed) if every else []
-    if copies.is_noticed(area, None):
-        _say(f"{area.name:22} not tried: its tests fail without any change ({' '.join(area.tests)})")
+    noticed, failed = copies.try_in_forks(area, chosen, jobs=jobs)
+    if failed and copies.is_noticed(area, None):
+        _say(f"{area.name:22} not tried: its tests fail without any change ({' '.join(failed)})")
         return None
-    with ThreadPoolExecutor(jobs) as pool:
-        noticed = list(pool.map(lambda mutant: copies.is_noticed(area, mutant), chosen))
-    for mutant, seen in zip(chosen, noticed, strict=True):
-        if not seen:
-            _say(f"  not noticed, line {mutant.line}: {mutant.name}")
+    if not quick:
+        unsure = [mutant for mutant, is_noticed in zip(chosen, noticed, strict=True) if not is_noticed]
+        with ThreadPoolExecutor(jobs) as pool:
+            on_disk = dict(zip(unsure, pool.map(lambda mutant: copies.is_noticed(area, mutant), unsure), strict=True))
+        noticed = [on_disk.get(mutant, True) for mutant in chosen]
+    for mutant, is_noticed in zip(chosen, noticed, strict=True):
+        if not is_noticed:
+            _say(f"  not noticed, line {mutant.lines[0]}: {mutant.name}")
     return Score(sum(noticed), len(noticed))
 
 
@@ -512,7 +597,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="at once (%(default)s)")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no area after so long")
     parser.add_argument("--record", action="store_true", help="write the shares into mutants.json")
+    parser.add_argument("--quick", action="store_true", help="try changes in memory only; some are not noticed there")
     options = parser.parse_args()
+    if options.quick and options.record:
+        parser.error("--quick does not try all changes on disk, so its shares cannot be recorded")
     ends_at = time.monotonic() + 60 * options.minutes
     failed, scores = [], {}
     with tempfile.TemporaryDirectory() as folder:
@@ -521,7 +609,14 @@ def main() -> int:
             if time.monotonic() > ends_at:
                 _say(f"{name:22} not tried: the time is over")
                 continue
-            found = score(known[name], copies, count=options.count, seed=options.seed, jobs=options.jobs)
+            found = score(
+                known[name],
+                copies,
+                count=options.count,
+                seed=options.seed,
+                jobs=options.jobs,
+                quick=options.quick,
+            )
             if found is None:
                 failed.append(name)
                 continue
@@ -529,7 +624,7 @@ def main() -> int:
             old = before.get(name)
             said = "not recorded yet" if old is None else f"recorded {old.noticed} of {old.of}"
             _say(f"{name:22} {found.noticed:3} of {found.of:3} noticed: {found.share:.2f} ({said})")
-            if old is not None and found.is_below(old):
+            if old is not None and not options.quick and found.is_below(old):
                 failed.append(name)
             if options.record:
                 record({name: found})

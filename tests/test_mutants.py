@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -109,6 +112,119 @@ def test_a_share_has_dropped_when_chance_alone_rarely_gives_so_few(script: Modul
     assert [script.Score(noticed, 8).is_below(always) for noticed in (5, 6, 7, 8)] == [True, False, False, False]
 
 
+CHANGED_IN_MEMORY = """
+import gc
+from typing import overload
+
+LIMIT = 3
+
+def double(x):
+    return 2 * x
+
+def logged(function):
+    def wrapper(*arguments):
+        return function(*arguments) + 10
+    return wrapper
+
+@logged
+def triple(x):
+    return 3 * x
+
+@overload
+def read(x: int) -> int: ...
+@overload
+def read(x: str) -> str: ...
+def read(x):
+    return x or None
+
+def spin():
+    while True:
+        return "stopped"
+
+def never_called():
+    return 1
+
+class Box:
+    size = 4
+
+    @property
+    def half(self):
+        return self.size // 2
+
+gc.freeze()  # as programs do before they fork
+"""
+TESTS_OF_CHANGES = """
+import os
+import pytest
+
+def test_double():
+    import changed_in_memory
+    assert changed_in_memory.double(4) == 8
+
+def test_the_rest():
+    from changed_in_memory import Box, read, spin, triple
+    assert triple(2) == 16
+    assert read(5) == 5
+    assert Box().half == 2
+    assert spin()
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("folder")
+
+def test_a_fixture(folder):
+    assert folder.is_dir()
+
+def test_that_fails():
+    assert False
+
+@pytest.mark.skip
+def test_that_is_skipped():
+    assert False
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["loaded before", "loaded by a test"])
+def test_changes_in_memory_are_noticed_by_the_tests_that_reach_them(
+    script: ModuleType, tmp_path: Path, is_loaded: bool
+) -> None:
+    module = tmp_path / "changed_in_memory.py"
+    module.write_text(CHANGED_IN_MEMORY)
+    test = tmp_path / "test_it.py"
+    test.write_text(("import changed_in_memory\n" if is_loaded else "") + TESTS_OF_CHANGES)
+    of_each = {
+        "double": ("2 becomes 3", True),
+        "triple": ("3 becomes 4", True),
+        "logged.wrapper": ("10 becomes 11", True),
+        "read": ("only None", True),
+        "Box.half": ("2 becomes 3", True),
+        "spin": ("True becomes False", True),
+        "never_called": ("1 becomes 2", False),
+        "Box": ("4 becomes 5", False),  # runs at import, in the first test or before
+        "": ("3 becomes 4", False),
+    }
+    every = script.mutants(script.Area("x", tmp_path, (module.name,), ()))
+    chosen = [mutant for mutant in every if of_each.get(mutant.place, ("",))[0] == mutant.change]
+    assert {mutant.place for mutant in chosen} == set(of_each)
+
+    changes = [
+        {"file": str(module), "lines": mutant.lines, "plain": mutant.plain, "text": mutant.text} for mutant in chosen
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"folder": str(tmp_path), "changes": changes}))
+    options = [f"--changes={tmp_path / 'job.json'}", f"--outcome={tmp_path / 'outcome.json'}", "--forks=2"]
+    command = [sys.executable, "-m", "pytest", "-n0", "-p", "tests.support.changes", *options, str(test)]
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+
+    assert (tmp_path / "outcome.json").exists(), ended.stdout + ended.stderr
+    outcome = json.loads((tmp_path / "outcome.json").read_text())
+    noticed = {mutant.place: seen for mutant, seen in zip(chosen, outcome["noticed"], strict=True)}
+    assert noticed == {place: is_noticed for place, (_, is_noticed) in of_each.items()}
+    assert [name.rpartition("::")[2] for name in outcome["failed"]] == ["test_that_fails"]
+    assert module.read_text() == CHANGED_IN_MEMORY
+
+
 @pytest.mark.slow
 def test_a_change_is_noticed_by_a_test_that_looks_and_by_no_other(script: ModuleType, tmp_path: Path) -> None:
     area = script.areas()["multimodal"]
@@ -123,7 +239,7 @@ def test_it():
     file = ROOT / area.root / "jackfield_multimodal/processor.py"
     broken = file.read_text().replace('= "input"', '= "transport"')
     assert broken != file.read_text()
-    mutant = script.Mutant(file, 1, "Multimodal", "constant", "another phase", broken)
+    mutant = script.Mutant(file, (1, 1), "Multimodal", "constant", "another phase", broken, file.read_text())
     for tests, noticed in ((looks, True), (looks_away, False)):
         looking = script.replace(area, tests=(str(tests),))
         assert not copies.is_noticed(looking, None)
@@ -140,7 +256,7 @@ def test_it():
     others = [path.read_text() for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert len(others) <= 2 and all("test_looks.py" in one for one in others), others
 """)
-    assert not script._tests_fail(script.replace(script.areas()["multimodal"], tests=(str(looks),)), ROOT, None)
+    assert script._run_tests(script.replace(script.areas()["multimodal"], tests=(str(looks),)), ROOT) == 0
 
 
 def test_every_distribution_and_package_of_the_core_is_an_area(script: ModuleType) -> None:
