@@ -316,9 +316,10 @@ STEPS: list[tuple[Any, str, str]] = [
         'INFO turn: {} turn=2 model=m prompt_tokens=3 completion_tokens=5 cost="0.5 EUR" seconds=0.25',
         "",
     ),
+    (ModelFinished("stop", "n"), "", ""),  # a fallback answers
     (
         TurnFinished(3, (), Usage(cost=Decimal("0.5"))),
-        "INFO turn: {} turn=3 model=m prompt_tokens=0 completion_tokens=0 cost=0.5 seconds=0.5",
+        "INFO turn: {} turn=3 model=n prompt_tokens=0 completion_tokens=0 cost=0.5 seconds=0.5",
         "",
     ),
     (ToolStarted(0, "c1", CALL), "DEBUG tool started: {} tool=pay call=c1", "arguments=5"),
@@ -366,7 +367,7 @@ STEPS: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("depth", [0, 1])
 def test_each_step_is_a_line_of_its_facts_and_its_texts_at_debug(
     level: Literal["info", "debug"], depth: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

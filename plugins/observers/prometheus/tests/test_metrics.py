@@ -24,6 +24,7 @@ from jackfield import FnCallAgent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ModelRequestError, ModelServiceError
 from jackfield.events import (
+    HandedOff,
     ModelFinished,
     RetryScheduled,
     RunEvent,
@@ -142,6 +143,10 @@ def test_the_first_token_is_that_of_the_answer_that_counts(
     # Asked at 1, withdrawn at 2, the first piece at 3, the end at 4.
     assert _value(registry, "jackfield_time_to_first_token_seconds_sum") == 2
     assert _value(registry, "jackfield_answer_duration_seconds_sum") == 3
+    for event in (TurnStarted(2), TurnFinished(2, (), Usage())):  # it comes in no pieces
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+    assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 1
+    assert _value(registry, "jackfield_answer_duration_seconds_count") == 2
 
 
 def test_a_run_that_begins_again_is_one_run(registry: CollectorRegistry) -> None:
@@ -151,6 +156,46 @@ def test_a_run_that_begins_again_is_one_run(registry: CollectorRegistry) -> None
         observer.observe(RunEvent("r", 1, "a", 0, event))
         assert _value(registry, "jackfield_runs_in_progress") == isinstance(event, RunStarted)
     assert _value(registry, "jackfield_runs_total") == 1
+
+
+def test_runs_of_one_agent_at_once_are_counted_together(registry: CollectorRegistry) -> None:
+    observer = PrometheusObserver(registry)
+    counts = []
+    for run_id, event in (
+        ("r", RunStarted(())),
+        ("s", RunStarted(())),
+        ("r", RunFinished("finished", (), Usage())),
+        ("s", RunFailed("no", "StoreError")),
+    ):
+        observer.observe(RunEvent(run_id, 1, "a", 0, event))
+        counts.append(_value(registry, "jackfield_runs_in_progress", agent="a"))
+    assert counts == [1, 2, 1, 0]
+
+
+def test_after_a_handoff_answers_and_calls_count_for_the_agent_that_took_over(registry: CollectorRegistry) -> None:
+    """The run itself counts for the agent that began it."""
+    observer = PrometheusObserver(registry)
+    call = ToolFinished(0, "c", Message("function", "x", name="look_up", extra={"function_id": "c"}), 0.5)
+    turn = TurnFinished(1, (), Usage(prompt_tokens=3))
+    events = (RunStarted(()), HandedOff("first", "second"), TurnStarted(1), RetryScheduled(1, 0.5, "busy"), turn, call)
+    for event in (*events, RunFinished("finished", (), Usage())):
+        agent = "first" if isinstance(event, RunStarted | HandedOff) else "second"
+        observer.observe(RunEvent("r", 1, agent, 0, event))
+    for name in ("tokens_total", "retries_total", "tool_calls_total"):
+        values = [_value(registry, f"jackfield_{name}", agent=agent) for agent in ("first", "second")]
+        assert (values[0], values[1] > 0) == (0, True), name
+    assert _value(registry, "jackfield_runs_total", agent="first") == 1
+    assert _value(registry, "jackfield_runs_in_progress") == 0
+
+
+def test_a_registry_is_shown_from_the_start_and_beside_the_files_of_other_processes(
+    registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert ("jackfield_runs_queued", 0.0) in [(name, value) for name, _, value in _samples(exposition(registry))]
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    assert _value(registry, "jackfield_runs_queued") == 0
+    set_queue_length(7, registry)
+    assert _value(registry, "jackfield_runs_queued") == 7
 
 
 def test_every_outcome_is_counted_once(registry: CollectorRegistry) -> None:
@@ -257,8 +302,8 @@ def test_each_kind_of_usage_has_a_metric_of_its_own(
     )  # fmt: skip
     values = {name: _value(registry, f"jackfield_{name}", agent="a", model="m") for name in names}
     assert values == {**dict.fromkeys(names, 0), **counts}
-    has_cost = any(name == "jackfield_cost_total" for name, _, _ in _samples(exposition(registry)))
-    assert has_cost == ("cost_total" in counts), "a free answer is in no currency"
+    currencies = [its["currency"] for name, its, _ in _samples(exposition(registry)) if name == "jackfield_cost_total"]
+    assert currencies == ([""] if "cost_total" in counts else []), "a free answer is in no currency"
     assert _value(registry, "jackfield_tokens_total", type="input") == usage.prompt_tokens
     assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 0  # it came in no pieces
 
