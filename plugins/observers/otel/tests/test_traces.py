@@ -563,19 +563,36 @@ def test_an_id_that_cannot_be_sent_costs_no_other_span(sdk: SDK, receiver: Recei
     assert (chat.attributes["gen_ai.response.model"], chat.attributes["gen_ai.response.id"]) == ("m\\ud800", "r\\ud800")
 
 
-def test_a_request_has_the_model_that_it_is_sent_to(sdk: SDK, receiver: Receiver) -> None:
-    """After a hand-off, it is not that of the agent that began the run."""
-    observer = sdk.observer()
+@pytest.mark.parametrize("model", ["other", "scripted"])
+def test_a_request_has_the_model_and_the_provider_that_it_is_sent_to(model: str, sdk: SDK, receiver: Receiver) -> None:
+    """After a hand-off, they are not those of the agent that began the run."""
+    observer, run_id = sdk.observer(), f"handed over to {model}"
+    observer.prepare(FnCallAgent(llm=ScriptedModel([]), name="helper"))
     for event in (RunStarted(()), TurnStarted(1)):
-        observer.observe(RunEvent("handed over", 1, "helper", 0, event))
-    request = ChatRequest(messages=(Message("user", "Hi"),), model="other", server="acme@models.example.org:8443")
-    observer.observe_request("handed over", request)
+        observer.observe(RunEvent(run_id, 1, "helper", 0, event))
+    request = ChatRequest(messages=(Message("user", "Hi"),), model=model, server="azure@models.example.org:8443")
+    observer.observe_request(run_id, request)
     for event in (TurnFinished(1, (), Usage()), RunFinished("finished", (), Usage())):
-        observer.observe(RunEvent("handed over", 1, "helper", 0, event))
-    chat = _one(receiver, "chat other")
-    expected = {"request.model": "other", "provider.name": "acme"}
-    assert {name: chat.attributes[f"gen_ai.{name}"] for name in expected} == expected
-    assert (chat.attributes["server.address"], chat.attributes["server.port"]) == ("models.example.org", 8443)
+        observer.observe(RunEvent(run_id, 1, "helper", 0, event))
+    chat = _one(receiver, f"chat {model}")
+    expected = {
+        "gen_ai.request.model": model,
+        "gen_ai.provider.name": "azure.ai.openai",
+        "server.address": "models.example.org",
+        "server.port": 8443,
+    }
+    ((labels, _, _),) = receiver.metrics()["gen_ai.client.operation.duration"]
+    for attributes in (chat.attributes, labels):
+        assert {name: attributes[name] for name in expected} == expected
+
+
+def test_options_and_costs_of_zero_are_shown(sdk: SDK, receiver: Receiver) -> None:
+    names = ("temperature", "seed", "presence_penalty", "frequency_penalty")
+    step = [TextDelta("Done."), UsageReported(Usage(prompt_tokens=1, cost=Decimal(0))), ModelFinished("stop")]
+    _agent(sdk, step).ask("Hi", config=dict.fromkeys(names, 0))
+    attributes = _one(receiver, "chat scripted").attributes
+    assert {name: attributes[f"gen_ai.request.{name}"] for name in names} == dict.fromkeys(names, 0)
+    assert (attributes["jackfield.usage.cost"], attributes["jackfield.usage.currency"]) == (0, "")
 
 
 def test_the_time_between_pieces_is_that_since_the_piece_before(
@@ -743,8 +760,11 @@ def test_runs_are_measured(sdk: SDK, receiver: Receiver) -> None:
         its["gen_ai.tool.name"]: its.get("error.type", "") for its, _, _ in metrics["gen_ai.execute_tool.duration"]
     }
     assert tools == {"plain": "", "burn": "RuntimeError"}
-    runs = {its["jackfield.run.stop_reason"]: count for its, count, _ in metrics["gen_ai.invoke_agent.duration"]}
-    assert runs == {"finished": 1, "failed": 1}
+    runs = {
+        its["jackfield.run.stop_reason"]: (its.get("error.type"), count)
+        for its, count, _ in metrics["gen_ai.invoke_agent.duration"]
+    }
+    assert runs == {"finished": (None, 1), "failed": ("ModelRequestError", 1)}
 
 
 TIMES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
