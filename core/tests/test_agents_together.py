@@ -145,6 +145,17 @@ def test_usage_and_cost_are_those_of_the_tree_and_of_each_agent() -> None:
     assert result.to_dict()["usage_by_agent"]["helper"]["total_tokens"] == 20
 
 
+@pytest.mark.parametrize("limits", [{}, {"tokens": 1_000_000}], ids=["without a limit", "with a limit"])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_what_agents_used_counts_once_however_deep_they_are(depth: int, limits: dict[str, int]) -> None:
+    agent = helper([answer("a", usage=USED)], name="agent_0")
+    for number in range(1, depth + 1):
+        script = [[*asks(f"agent_{number - 1}")[:1], *answer("", usage=USED)], answer("b", usage=USED)]
+        agent = helper(script, [agent.as_tool()], f"agent_{number}", limits=limits if number == depth else None)
+    result = agent.ask("go")
+    assert (result.usage.total_tokens, result.cost) == (10 + 20 * depth, (1 + 2 * depth) * Decimal("0.01"))
+
+
 def test_what_an_agent_below_used_counts_although_the_agent_between_failed() -> None:
     leaf = helper([answer("Leaf.", usage=USED)], name="leaf")
     mid = helper(

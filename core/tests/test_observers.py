@@ -289,6 +289,55 @@ def test_the_work_of_a_run_names_its_conversation() -> None:
     ]
 
 
+class Traces(Sees):
+    """Has a trace, and keeps what it gets of an earlier one."""
+
+    def __init__(self, name: str, trace: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.name = name  # type: ignore[misc]
+        self.trace = trace or {}
+        self.got: list[object] = []
+
+    def prepare(self, agent: object) -> None:
+        self.got.append(agent)
+
+    def trace_of(self, run_id: str) -> Mapping[str, str]:
+        return {key: f"{text} of {run_id}" for key, text in self.trace.items()}
+
+    def resume(self, run_id: str, trace: Mapping[str, str]) -> None:
+        self.got.append((run_id, trace))
+
+
+def test_each_observer_of_a_resumed_run_gets_its_own_trace_or_else_the_first() -> None:
+    trace = {"traceparent": "a", "tracestate": "b"}
+    before = [Traces("none"), Traces("first", trace), Traces("same", {"traceparent": "c"}), Traces("same", {"x": "d"})]
+    traces = Observers(before).trace_of("r1")
+    first = {"traceparent": "a of r1", "tracestate": "b of r1"}
+    assert {name: text for name, text in traces.items() if "/" not in name} == first
+    after = [Traces("new"), Traces("same"), Traces("first"), Traces("same")]
+    Observers(after).prepare("agent", "r2", traces)
+    assert [one.got for one in after] == [
+        ["agent", ("r2", first)],
+        ["agent", ("r2", {"traceparent": "c of r1"})],
+        ["agent", ("r2", first)],
+        ["agent", ("r2", {"x": "d of r1"})],
+    ]
+    for earlier in (None, {}):
+        Observers([one := Traces("new")]).prepare("agent", "r3", earlier)
+        assert one.got == ["agent"], "a new run has no earlier trace"
+
+
+def test_a_trace_that_no_record_can_hold_is_a_fault_of_its_observer_alone(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd(Traces):
+        def trace_of(self, run_id: str) -> Mapping[str, str]:
+            return self.trace
+
+    for odd in ({"traceparent": 5}, {5: "a"}, {"traceparent": None}):
+        observers = Observers([Odd("odd", odd), Traces("sound", {"traceparent": "a"})])  # type: ignore[arg-type]
+        assert observers.trace_of("r") == {"traceparent": "a of r"}
+    assert caplog.text.count("observer 'odd' failed") == 3
+
+
 class OnlyHeaders(Observer):
     name = "only_headers"
 
@@ -324,6 +373,45 @@ def test_contexts_are_left_in_reverse_order_and_hear_of_the_error(error: ValueEr
     leave(error)
     details = (None, None) if error is None else (ValueError, error)
     assert heard == [("b", *details), ("a", *details)]
+
+
+def test_a_context_that_could_not_be_entered_is_not_left_and_the_others_are() -> None:
+    heard: list[str] = []
+
+    class Enters(Faulty):
+        def surround(self, work: Work) -> AbstractContextManager[object]:
+            @contextmanager
+            def context() -> Iterator[None]:
+                if "enter" in self.failing:
+                    raise RuntimeError("enter")
+                heard.append("in")
+                yield
+                heard.append("out")
+
+            return context()
+
+    faulty = Enters("enter")
+    observers = Observers([Enters(), faulty, Enters()])
+    observers.enter(WORK)(None)
+    assert heard == ["in", "in", "out", "out"]
+    for _ in range(2):
+        observers.enter(WORK)(None)
+    assert observers.names == {"faulty"}, "it has failed three times, once for each context"
+    assert len(heard) == 12
+    observers.enter(WORK)(None)
+    assert len(heard) == 16
+
+
+def test_headers_of_several_observers_are_sent_together() -> None:
+    class Names(OnlyHeaders):
+        def __init__(self, header: str, value: str) -> None:
+            self.header, self.value = header, value
+
+        def headers(self) -> Mapping[str, str]:
+            return {self.header: self.value}
+
+    observers = Observers([Names("x-a", "1"), Faulty("headers"), Names("x-b", "2"), Names("x-a", "3")])
+    assert observers.headers() == {"x-a": "3", "x-b": "2"}
 
 
 @pytest.mark.parametrize("entry", [5, None, Sees])

@@ -10,18 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, Message, tool
-from jackfield.agents import RunState, RunView, Spent
+from jackfield.agents import Handoff, RunState, RunView, Spent
 from jackfield.agents._decide import AskModel, Finish, HandOff, decide
 from jackfield.config import Limits
 from jackfield.events import (
     AgentEvent,
+    ApprovalNeeded,
     HandedOff,
     ModelEvent,
     ResponseReplaced,
+    RunEvent,
+    RunFailed,
     RunFinished,
     RunStarted,
     TextDelta,
     ToolFinished,
+    ToolStarted,
+    TurnFinished,
     TurnStarted,
 )
 from jackfield.messages import FunctionCall, Usage
@@ -105,12 +110,78 @@ def test_results_are_in_the_order_of_the_calls_however_they_arrive(order: list[i
     assert [message.content for message in state.made] == ["0", "1", "2", "3"]
 
 
-def test_a_result_behind_one_that_is_missing_is_shown_when_the_next_turn_begins() -> None:
+@pytest.mark.parametrize(
+    "event",
+    [TurnStarted(2), HandedOff("desk", "clerk"), ApprovalNeeded((), ()), RunFailed("no", "ValueError")],
+    ids=lambda event: type(event).__name__,
+)
+def test_a_result_behind_one_that_is_missing_is_shown_when_no_other_can_come(event: AgentEvent) -> None:
     state = RunState()
     result = Message("function", "2", name="add")
     assert state.apply(ToolFinished(1, "c1", result, 0.0)) is False
-    assert state.apply(TurnStarted(2)) is True
+    assert state.apply(event) is True
     assert state.made == (result,)
+
+
+def test_only_a_hand_off_changes_the_agent_that_takes_over() -> None:
+    state = RunState()
+    for index, metadata in enumerate(({"x": 1}, {Handoff.METADATA_KEY: "clerk"}, {"x": 2}, {})):
+        result = Message("function", "ok", name="add")
+        state.apply(ToolFinished(index, f"c{index}", result, 0.0, "", metadata))
+        assert state.handoff_to == ("clerk" if index else "")
+    state.apply(HandedOff("desk", "clerk"))
+    assert state.handoff_to == ""
+
+
+def turn(*names: str) -> TurnFinished:
+    messages = [
+        Message("assistant", function_call=FunctionCall(name, "{}"), extra={"function_id": name}) for name in names
+    ]
+    return TurnFinished(1, tuple(messages), Usage(prompt_tokens=1), 0.1)
+
+
+def finished(index: int, name: str) -> ToolFinished:
+    return ToolFinished(index, name, Message("function", name, name=name, extra={"function_id": name}), 0.1)
+
+
+@pytest.mark.parametrize("starts", [True, False], ids=["as it happens", "from a record"])
+def test_results_of_each_turn_are_in_the_order_of_its_own_calls(starts: bool) -> None:
+    state = RunState()
+    for steps in (
+        (turn("a", "b"), finished(0, "a"), finished(1, "b")),
+        (turn("c", "d"), finished(1, "d"), finished(0, "c")),
+    ):
+        for event in (*((TurnStarted(1),) if starts else ()), *steps):
+            state.apply(event)
+    assert [message.content for message in state.history if message.role == "function"] == ["a", "b", "c", "d"]
+    state = RunState()
+    for event in (turn("a", "b"), finished(1, "b"), turn("c")):
+        state.apply(event)
+    assert [message.content or message.function_id for message in state.history] == ["a", "b", "b", "c"]
+
+
+@pytest.mark.parametrize("end", [RunFinished, lambda _, messages, *__: ResponseReplaced(messages)], ids=["end", "list"])
+def test_a_result_that_waits_is_dropped_if_the_response_is_replaced(end: Any) -> None:
+    state, messages = RunState(), (Message("assistant", "All."),)
+    for event in (turn("a", "b"), finished(1, "b"), end("finished", messages, Usage())):
+        state.apply(event)
+    assert state.settle() is False
+    assert state.made == messages
+
+
+@pytest.mark.parametrize(
+    ("event", "spent"),
+    [
+        (turn("a"), Spent(1, 0, Usage(prompt_tokens=1))),
+        (ToolStarted(0, "a", FunctionCall("a", "{}")), Spent()),
+        (finished(0, "a"), Spent(0, 1)),
+        (RunEvent("r", 1, "a", 1, turn("a")), Spent(0, 0, Usage(prompt_tokens=1))),
+        (RunEvent("r", 1, "a", 1, ToolStarted(0, "a", FunctionCall("a", "{}"))), Spent(0, 1)),
+        (RunEvent("r", 1, "a", 1, finished(0, "a")), Spent()),
+    ],
+)
+def test_turns_of_agents_below_do_not_count_and_each_call_counts_once(event: Any, spent: Spent) -> None:
+    assert Spent().plus(event) == spent
 
 
 def test_a_state_changes_only_what_the_run_has_made() -> None:

@@ -36,6 +36,13 @@ def test_an_address_has_secrets_in_its_password_query_and_path(address: str, sec
     assert found(secrets_in_address(address, "n")) == secrets
 
 
+def test_words_with_a_number_in_an_address_are_not_hidden() -> None:
+    address = "https://h/documentation12/page?q=documentation13#documentation14"
+    secrets = Secrets(secrets_in_address(address, "n"))
+    assert secrets.hide(address) == address
+    assert MIXED not in Secrets(secrets_in_address(f"https://h/{MIXED}?q={OTHER}", "n")).hide(f"It is {MIXED}.")
+
+
 def test_headers_are_secret_with_their_words_unless_they_are_plain() -> None:
     headers: dict[Any, Any] = {
         "Authorization": "Bearer abc", "X-Key": "abc", "Accept": "x", "User-Agent": "y", "Content-Type": "z",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from jackfield import ToolContext
-from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield import BaseTool, FnCallAgent, ToolContext, call_tool
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
+from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools._parameters import schema_of_list
 from jackfield.tools._schema import check_tool_name, check_tool_schema, object_schema, tool_name_for
 from tests.support.tools import Looks
@@ -101,6 +102,25 @@ def test_a_schema_that_no_call_can_fit_is_refused(schema: dict[str, Any], said: 
 
 
 # --- arguments ---
+
+
+@pytest.mark.parametrize(
+    "rule", [{"$ref": "other.json"}, {"type": "string", "pattern": "(?<=a)b"}], ids=["a reference", "a pattern"]
+)
+def test_a_call_whose_arguments_cannot_be_checked_is_not_made(rule: dict[str, str]) -> None:
+    class Unsure(BaseTool):
+        name = "unsure"
+        description = "Is never called."
+        parameters: ClassVar = {"type": "object", "properties": {"a": rule}}
+        schema_is_checked = True
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            raise AssertionError("its arguments may be wrong")
+
+    with pytest.raises(ToolServiceError, match="'unsure' cannot be called"):
+        call_tool(Unsure(), {"a": "x"})
+    result = FnCallAgent([Unsure()], ScriptedModel([calls(("unsure", {"a": "x"})), answer("Done.")])).ask("Go.")
+    assert "'unsure' cannot be called" in result.messages[1].get_text_content()
 
 
 def test_arguments_are_checked_against_the_parameters_of_the_moment() -> None:
