@@ -353,6 +353,19 @@ def test_standard_input_must_be_a_pipe_and_output_is_as_before(
             run_stdio(options(agent), "mcp")
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "no pipe"])
+def test_an_input_that_cannot_be_awaited_is_refused(
+    is_closed: bool, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_out, write_out = os.pipe()
+    with Path(os.devnull).open() as stdin, os.fdopen(read_out), os.fdopen(write_out, "w") as stdout:
+        monkeypatch.setattr("sys.stdin", None if is_closed else stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
+        with pytest.raises(ConfigError, match="standard input and output must be pipes"):
+            run_stdio(options(agent), "mcp")
+
+
 class Talking(StdioServer):
     """A face that answers one line, prints, and fails if it is asked to."""
 

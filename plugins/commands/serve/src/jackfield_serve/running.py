@@ -8,6 +8,7 @@ import errno
 import gc
 import json
 import os
+import selectors
 import signal
 import socket
 import sys
@@ -15,7 +16,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import uvicorn
 
@@ -182,11 +183,12 @@ async def _talk(face: StdioServer, agents: Mapping[str, Agent], options: ServeOp
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=options.max_body_bytes)
     try:
+        _check_can_be_awaited(sys.stdin)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
         transport, protocol = await loop.connect_write_pipe(
             asyncio.streams.FlowControlMixin, os.fdopen(os.dup(output), "wb")
         )
-    except ValueError:
+    except (ValueError, OSError):
         raise ConfigError("standard input and output must be pipes: have the client start this program") from None
     writer = asyncio.StreamWriter(transport, protocol, reader, loop)
     async with Serving(agents, store=options.store, limits=ServingLimits(runs=options.runs)) as serving:
@@ -195,6 +197,17 @@ async def _talk(face: StdioServer, agents: Mapping[str, Agent], options: ServeOp
         finally:
             await face.aclose()
             writer.close()
+
+
+def _check_can_be_awaited(stream: TextIO | None) -> None:
+    """Raise ValueError or OSError if an event loop cannot wait for a stream: it is closed, a file, or `/dev/null`.
+
+    `connect_read_pipe` only logs this error, and the server would wait forever.
+    """
+    if stream is None:
+        raise ValueError("the stream is closed")
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
 
 
 @contextlib.contextmanager
