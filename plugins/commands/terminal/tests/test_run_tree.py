@@ -165,6 +165,32 @@ def test_costs_are_summed_in_one_currency(total: Any, usage: Any, cost: str | No
     assert (summed.cost, summed.currency) == (cost and Decimal(cost), currency)
 
 
+def _turn(cost: str | None, currency: str | None, **more: Any) -> dict[str, Any]:
+    usage = Usage(prompt_tokens=1, completion_tokens=2, cost=None if cost is None else Decimal(cost), currency=currency)
+    return {"event": "TurnFinished", "usage": usage.model_dump(mode="json"), **more}
+
+
+@pytest.mark.parametrize(
+    ("costs", "shown"),
+    [
+        ([("1", "USD"), ("2", "USD")], "3.0000 USD"),
+        ([("1", "USD"), ("2", "EUR")], "1.0000 USD +"),
+        ([("1", "EUR"), ("2", "USD"), ("3", "EUR")], "4.0000 EUR +"),
+        ([("1", "USD"), (None, None), ("2", "USD")], "3.0000 USD +"),
+        ([(None, None), ("2", "USD")], "2.0000 USD +"),
+        ([("0", "USD"), ("2", "USD")], "2.0000 USD"),
+    ],
+)
+def test_a_total_that_lacks_a_cost_is_marked_at_every_depth(
+    costs: list[tuple[str | None, str | None]], shown: str
+) -> None:
+    asked = {"agent": "clerk", "place": "call c1 #1"}
+    nested = [_turn(*cost, below=1, **({"asked": asked} if number == 0 else {})) for number, cost in enumerate(costs)]
+    lines = tree_lines(tree_of("boss", nested), 100)
+    assert [line.strip().split()[0] for line in lines[1:3]] == ["boss", "clerk"]
+    assert [line.endswith(f"{2 * len(costs)}  {shown}") for line in lines[1:3]] == [True, True]
+
+
 @pytest.mark.parametrize(("state", "seconds"), [("finished", 5.0), ("running", None)])
 def test_a_run_that_goes_on_has_no_time_yet(state: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[RunStep] = []

@@ -29,7 +29,7 @@ class RunStep:
         detail: The text for the rest of the line.
         seconds: The step's duration, or None if not recorded.
         usage: The usage of an answer, or the total for an agent; None for other steps.
-        is_cost_known: False if the cost of any answer within the step is unknown.
+        is_cost_known: False if the cost of any answer within the step is unknown or in another currency.
         steps: An agent's steps, in order.
     """
 
@@ -136,7 +136,8 @@ def _sum_up(step: RunStep) -> None:
         _sum_up(one)
         if one.usage is not None:
             total = _plus(total, one.usage)
-            step.is_cost_known = step.is_cost_known and one.is_cost_known
+            is_added = one.usage.currency in (None, total.currency)
+            step.is_cost_known = step.is_cost_known and one.is_cost_known and is_added
     if step.steps and any(one.usage is not None for one in step.steps):
         step.usage = total
 
