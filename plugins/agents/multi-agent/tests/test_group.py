@@ -15,7 +15,7 @@ from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, RunFi
 from jackfield.messages import FUNCTION, ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield_multi_agent import GroupChat, GroupChatAutoRouter, UserAgent
+from jackfield_multi_agent import DialogueSimulator, GroupChat, GroupChatAutoRouter, UserAgent
 from jackfield_multi_agent.choosing import NOBODY_NAMED
 from jackfield_multi_agent.transcript import mentioned, named
 from jackfield_multi_agent.user import INPUT_NEEDED
@@ -56,12 +56,14 @@ def test_a_group_makes_three_speeches_unless_told_otherwise() -> None:
 
 
 def test_chance_takes_somebody_else_and_the_same_with_the_same_seed() -> None:
-    def names(seed: int) -> list[str | None]:
+    def names(seed: int | None) -> list[str | None]:
         return speakers(
             GroupChat([says("al"), says("bo"), says("cy")], "random", max_round=9, seed=seed).ask("Hi").messages
         )
 
     assert names(1) == names(1)
+    assert names(0) == names(0)
+    assert len({tuple(names(None)) for _ in range(20)}) > 1, "without a seed, each run has its own order"
     assert all(first != second for first, second in zip(names(1), names(1)[1:], strict=False))
 
 
@@ -119,6 +121,8 @@ def test_of_two_names_that_fit_the_longer_is_mentioned() -> None:
 def test_a_name_in_an_answer_is_a_whole_one() -> None:
     assert named(" '小塘'。", ["al", "小塘"]) == "小塘"
     assert named("小塘应该发言", ["al", "小塘"]) == "小塘"
+    assert named("OK小塘go", ["al", "小塘"]) == "小塘"
+    assert named("C++ and al9", ["al", "C++", "C"]) == "C++"
     assert named("al-ice", ["al", "ice"]) is None
     assert named("Al Jones", ["Al", "Al Jones"]) == "Al Jones"
     assert named("It is the turn of Al Jones now", ["Al", "Al Jones"]) == "Al Jones"
@@ -134,6 +138,8 @@ def test_those_who_are_mentioned_speak_first_in_that_order() -> None:
     assert speakers(chat.ask(begun).messages)[:1] == ["bo"], "only the user's question counts"
     run = list(chat.run("Hello", mentioned_agents_name=["alice"], need_batch_response=False))[-1]  # type: ignore[call-arg]
     assert speakers(run) == ["alice"]
+    run = list(chat.run("@al?", mentioned_agents_name=["alice"], max_round=2))[-1]  # type: ignore[call-arg]
+    assert speakers(run) == ["alice", "bo"], "names that the caller passes replace those in the text"
     with pytest.raises(ConfigError, match="has no agent named 'alise'; did you mean 'alice'"):
         chat.run_nonstream("Hello", mentioned_agents_name=["alise"])  # type: ignore[call-arg]
 
@@ -217,6 +223,13 @@ def test_what_is_said_without_a_name_at_the_turn_of_a_person_is_theirs() -> None
     assert (speakers(other.messages), other.stop_reason) == ([], "input_needed"), "it is still the turn of Carla"
 
 
+def test_a_message_that_another_agent_has_answered_is_not_taken_for_the_persons() -> None:
+    chat = GroupChat([says("al"), UserAgent(name="Carla"), says("bo")], "round_robin", max_round=9)
+    begun = [Message("user", "Hello"), Message("assistant", "Hi.", name="bo"), Message("user", "And?")]
+    result = chat.ask(begun)
+    assert (speakers(result.messages), result.stop_reason) == (["al"], "input_needed")
+
+
 def test_the_opening_question_is_nobodys() -> None:
     chat = GroupChat([UserAgent(name="Carla"), says("bo")], "round_robin")
     opened = chat.ask("Plan a party.")
@@ -225,10 +238,10 @@ def test_the_opening_question_is_nobodys() -> None:
 
 
 def test_in_the_manual_way_the_caller_says_who_is_next() -> None:
-    chat = GroupChat([says("al"), says("bo")], "manual")
+    chat = GroupChat([says("al"), says("bo"), UserAgent(name="Carla")], "manual")
     stream = chat.stream("Hello")
     (event,) = [event for event in stream if isinstance(event, PluginEvent)]
-    assert event.data["choices"] == ["al", "bo"]
+    assert event.data == {"agent": "", "choices": ["al", "bo", "Carla"]}
     assert (stream.result.stop_reason, stream.result.messages) == ("input_needed", ())
     again = chat.run_nonstream("Hello", mentioned_agents_name=["bo"], need_batch_response=False)  # type: ignore[call-arg]
     assert speakers(again) == ["bo"]
@@ -262,18 +275,23 @@ class Notes(Agent):
         yield RunFinished("finished", (Message("assistant", "I am bo.", name="bo"),), run.start.spent.usage)
 
 
-def test_an_approval_is_for_the_calls_that_waited_and_no_later_speaker_gets_it() -> None:
+@pytest.mark.parametrize("is_dialogue", [False, True])
+def test_an_approval_is_for_the_calls_that_waited_and_no_later_speaker_gets_it(is_dialogue: bool) -> None:
     @tool(name="delete", description="Deletes.", needs_approval=True)
     def delete() -> str:
         return "deleted"
 
-    def chat(script: Script) -> GroupChat:
-        return GroupChat([says("al", script, [delete]), bo], "round_robin", max_round=2)
+    def chat(script: Script) -> Agent:
+        al = says("al", script, [delete])
+        if is_dialogue:
+            return DialogueSimulator(bo, al, max_round=1)
+        return GroupChat([al, bo], "round_robin", max_round=2)
 
     bo = Notes()
     paused = chat([calls(("delete", {}))]).ask("Go")
     result = chat([answer("Gone.")]).ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
-    assert (result.text, bo.decisions) == ("I am bo.", [(False, {})])
+    assert result.messages[-1].content == "I am bo."
+    assert bo.decisions == [(False, {})]
 
 
 def test_what_another_agent_called_before_it_handed_the_conversation_over_is_nobodys_here() -> None:
@@ -294,9 +312,11 @@ def test_calls_that_are_open_are_made_by_somebody_also_when_nobody_has_the_name_
         """Add."""
         return a + b
 
-    call = Message("assistant", "", function_call=FunctionCall("add", '{"a": 1, "b": 2}'), name="renamed")
-    chat = GroupChat([says("al", [answer("3")], [add]), says("bo")], "round_robin", max_round=1)
-    assert [message.content for message in chat.ask([Message("user", "Add"), call], resume=True).messages] == ["3", "3"]
+    for name in ("renamed", None):
+        call = Message("assistant", "", function_call=FunctionCall("add", '{"a": 1, "b": 2}'), name=name)
+        chat = GroupChat([says("al", [answer("3")], [add]), says("bo")], "round_robin", max_round=1)
+        result = chat.ask([Message("user", "Add, @bo"), call], resume=True)
+        assert [message.content for message in result.messages] == ["3", "3"]
 
 
 def test_it_streams_under_the_name_of_who_speaks() -> None:
@@ -313,6 +333,9 @@ def test_limits_hold_for_the_chat_and_turns_for_a_speech() -> None:
     agents = [says("al"), says("bo")]
     result = GroupChat(agents, "round_robin", max_round=9, limits={"tokens": 5}).ask("Hello")
     assert (result.stop_reason, speakers(result.messages)) == ("token_limit", ["al", "bo", "al"])
+    result = GroupChat(agents, "round_robin", max_round=9, limits={"tokens": 1}).ask("@bo and @al?")
+    assert (result.stop_reason, speakers(result.messages)) == ("token_limit", ["bo"])
+    assert result.path == ("GroupChat", "bo"), "nobody else is asked"
     result = GroupChat(agents, "round_robin", max_round=30, limits={"turns": 1}).ask("Hello")
     assert (result.stop_reason, len(result.messages)) == ("finished", 30)
 
@@ -331,6 +354,7 @@ def test_a_dict_makes_its_agents() -> None:
     assert (speakers(result.messages), result.stop_reason) == (["seller"], "input_needed")
     assert model.requests[0].messages[0].get_text_content().startswith("You sell.")
     assert "In a shop." in model.requests[0].messages[0].get_text_content()
+    assert "- seller: Sells.\n- Dora: Buys." in model.requests[0].messages[0].get_text_content()
     assert [agent.name for agent in chat.nonuser_agents] == ["seller"]
     assert chat.agent_names == ["seller", "Dora"]
 
@@ -348,6 +372,13 @@ def test_a_dict_makes_its_agents() -> None:
         ({"agents": [BasicAgent(name="al"), BasicAgent(name="bo")]}, "pass llm="),
         ({"agents": [BasicAgent(name="al")], "agent_selection_method": "rondom"}, "did you mean 'random'"),
         ({"agents": [BasicAgent(name="al")], "max_round": 0}, "max_round must be"),
+        ({"agents": [BasicAgent(name="al")], "max_round": True}, "max_round must be"),
+        ({"agents": [BasicAgent(name="al")], "max_round": 1.5}, "max_round must be"),
+        (
+            {"agents": [BasicAgent(name=name) for name in ("al", "bo", "al")]},
+            "two agents in a group chat are named 'al'",
+        ),
+        ({"agents": {"backgruond": "x", "agents": [{"name": "al"}]}}, "no setting 'backgruond'; did you mean"),
         ({"agents": {"agents": [{"nam": "al"}]}}, "no setting 'nam'; did you mean 'name'"),
         ({"agents": {"agents": ["al"]}}, "must be a dict with 'name'"),
         ({"agents": {"agents": [{"name": "al", "selected_tools": ["no_such_tool"]}]}}, "no_such_tool"),

@@ -85,7 +85,7 @@ def test_agents_of_any_name_can_be_chosen(label: str) -> None:
 def test_a_router_answers_from_its_own_files(tmp_path: Path) -> None:
     (tmp_path / "menu.txt").write_text("Tea costs 3 euros.")
     files = [str(tmp_path / "menu.txt")]
-    for options in ({}, {"rag_cfg": {"max_ref_token": 100}}):
+    for options in ({}, {"rag_cfg": {"max_ref_token": 100}}, {"rag_cfg": {}}):
         own = router([answer("3 euros")], files=files, **options)
         assert own.ask("What does tea cost?").text == "3 euros"
         assert list(own.files) == ([] if options else files), "a file that is searched is not sent as well"
@@ -116,6 +116,10 @@ def test_agents_may_stand_among_the_hand_offs_with_their_history() -> None:
     chosen = Router(llm=ScriptedModel([calls(("transfer_to_math", {}))]), handoffs=[Handoff(seen, "question")])
     assert chosen.ask("2 + 2?").text == "4"
     assert chosen.agent_names == ["math"]
+    both = Router(llm=ScriptedModel([]), agents=[says("art", "Blue.")], handoffs=[seen, Handoff(says("law", "No."))])
+    assert both.agent_names == ["art", "math", "law"]
+    with pytest.raises(ConfigError, match="two agents in a router are named 'art'"):
+        Router(llm=ScriptedModel([]), agents=[says("art")], handoffs=[Handoff(says("art"))])
     assert [message.role for message in seen.llm.requests[0].messages] == ["user"]  # type: ignore[union-attr]
 
 

@@ -140,9 +140,6 @@ def mentioned(text: str, names: Sequence[str]) -> list[str]:
 
 def named(text: str, names: Sequence[str]) -> str | None:
     """Return the only name that occurs in the text as a word, or None if none or several do."""
-    stripped = text.strip().strip("\"'`*@ .:：。")
-    if stripped in names:
-        return stripped
     found = [name for name in names if re.search(_whole(name), text)]
     # If one name is part of another, the longer one wins.
     longest = max(found, key=len, default="")
