@@ -56,7 +56,7 @@ def test_the_fences_of_a_tool_do_not_end_the_block_of_its_output() -> None:
 
 
 def write_fences(code: str) -> str:
-    return f"stdout:\n\n```\n{len(code.split())}\n```\n\nerror:\n\n```\nnone\n```"
+    return f"stdout:\n\n```\n{len(code.split())}\n  ```\n\nerror:\n\n```\nnone\n```"
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,11 @@ def write_fences(code: str) -> str:
         ("```python\na\n```\n```python\nunfinished", ["ran a"]),
         ("```python\na\n```\n```output\n5\n```\nIt is \\boxed{5}.", ["ran a"]),
         ("```python\na\n```\nso \\boxed{1}", []),
+        ("```python\na\n```\nso \\boxed{1}\n```python\nb\n```", ["ran b"]),
+        ("Is it \\boxed{1}?\n```python\na\n```", ["ran a"]),
+        ("```python \na\n``` \t\nso", ["ran a"]),
+        ('```python\na = """\n  ```\n"""\n```', ['ran a = """\n  ```\n"""']),
+        ("Use ```python\na\n```", []),
         ("```\na\n```", []),
         ("It is 5.", []),
     ],
@@ -146,25 +151,38 @@ def test_an_interrupted_run_goes_on_and_runs_no_code_twice_without_asking(read_o
             assert len(ran) == (0 if is_done else 1)
 
 
-def test_a_cancelled_run_leaves_no_call_open() -> None:
+@pytest.mark.parametrize("reason", ["cancelled", "time_limit"])
+def test_a_run_that_is_stopped_leaves_no_call_open(reason: str) -> None:
     cancel = CancelToken()
 
     @tool(name="run_code", description="Runs code.")
-    async def cancelling(code: str) -> str:
-        cancel.cancel()
-        await asyncio.sleep(60)
+    async def endless(code: str) -> str:
+        if reason == "cancelled":
+            cancel.cancel()
+        await asyncio.Event().wait()
         raise AssertionError(code)
 
-    agent, _ = solver(BLOCK, "Done.", tools=[cancelling])
+    limits = {"seconds": 0.5} if reason == "time_limit" else {}
+    agent, _ = solver(BLOCK, "Done.", tools=[endless], limits=limits)
     result = agent.ask("How much?", cancel=cancel)
-    assert result.stop_reason == "cancelled"
-    (told,) = results(result.messages)
-    assert "AssertionError" not in told, "it ends during the call"
+    assert result.stop_reason == reason
+    told = results(result.messages)
+    assert len(told) == sum(bool(message.function_call) for message in result.messages)
+    assert reason == "time_limit" or len(told) == 1, "a time limit may be reached before the call"
+    assert "AssertionError" not in str(told), "it ends during the call"
 
 
 def test_one_tool_is_needed() -> None:
-    with pytest.raises(ConfigError, match="exactly one tool"):
-        TIRMathAgent([], ScriptedModel([]))
+    for tools in ([], [run_code, tool(name="other", description="Runs code.")(write_fences)]):
+        with pytest.raises(ConfigError, match=f"exactly one tool, one that runs code; got {len(tools)} tools"):
+            TIRMathAgent(tools, ScriptedModel([]))
+
+
+def test_its_messages_have_its_name_and_its_own_system_message_comes_first() -> None:
+    agent, model = solver(BLOCK, "It is \\boxed{1}.", name="solver", system_message="Be brief.")
+    result = agent.ask("How much?")
+    assert [message.name for message in result.messages if message.role != FUNCTION] == ["solver"] * 3
+    assert model.requests[0].messages[0].get_text_content().startswith("Be brief.\n\n")
 
 
 def test_stop_words_of_the_caller_hold_besides_its_own_and_calls_have_ids_of_their_own() -> None:

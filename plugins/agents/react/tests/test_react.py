@@ -84,6 +84,13 @@ def test_another_format_can_be_asked_for() -> None:
     assert "<tool_call>" in model.requests[0].messages[0].get_text_content()
 
 
+def test_other_options_leave_the_format_as_it_is() -> None:
+    chat, model = agent(CALL, ANSWER, extra_generate_cfg={"temperature": 0.25}, name="twice", description="Doubles.")
+    assert chat.ask("Double 21.").text == "It is 42."
+    assert [request.config.temperature for request in model.requests] == [0.25, 0.25]
+    assert (chat.name, chat.description) == ("twice", "Doubles.")
+
+
 def test_a_model_that_was_set_to_its_own_calls_is_shown_the_pattern_all_the_same() -> None:
     chat, model = agent(CALL, ANSWER)
     model.config = model.config.model_copy(

@@ -66,6 +66,16 @@ def system_of(agent: Any, number: int = 0) -> str:
         ("Tea\n- Green\n- Black\nCoffee\n- Beans", ["Tea", "Coffee"]),
         ("Here is the outline:\n\n- Tea\n- Coffee", ["Tea", "Coffee"]),
         ("大纲如下：\n引言\n正文", ["引言", "正文"]),
+        ("XXXIX. Tea\nXL. Milk\nL. Rum", ["XXXIX. Tea", "XL. Milk", "L. Rum"]),
+        ("9. Tea\n10. Coffee\n11) Milk", ["9. Tea", "10. Coffee", "11) Milk"]),
+        ("九、茶\n十一、咖啡\n一百二十、奶", ["九、茶", "十一、咖啡", "一百二十、奶"]),
+        ("第1节 茶\n茶叶\n第12部分 咖啡\n第 3 篇 奶", ["第1节 茶", "第12部分 咖啡", "第 3 篇 奶"]),
+        ("Tea:", ["Tea:"]),
+        ("**Here is the outline:**\nTea\nCoffee", ["Tea", "Coffee"]),
+        ("# Drinks\n### Tea\n#### Green\n### Coffee", ["Tea", "Coffee"]),
+        ("Tea\n* Green\n• Black\nCoffee", ["Tea", "Coffee"]),
+        ("• Tea\n• Coffee", ["Tea", "Coffee"]),
+        ("- **Tea**\nA leaf.\n- **Coffee**\nA bean.", ["Tea", "Coffee"]),
         ("\n  \n", []),
         ("", []),
     ],
@@ -151,8 +161,44 @@ def test_what_the_search_for_an_article_used_counts(tmp_path: Path) -> None:
     agent = ArticleAgent(
         llm=llm, files=[str(tmp_path / "tea.md")], rag_cfg={"rag_keygen_strategy": "GenKeyword"}, limits={"tokens": 100}
     )
-    result = agent.ask("When did tea come to Assam?")
-    assert (len(llm.requests), result.text, result.usage.total_tokens) == (2, "In 1823.", 4)
+    result = agent.run_nonstream("When did tea come to Assam?", lang="zh")
+    assert ([request.lang for request in llm.requests], result.usage.total_tokens) == (["zh", "zh"], 4)
+    assert [message.content for message in result] == ["In 1823."]
+
+
+@pytest.mark.parametrize("reason", ["time_limit", "cancelled"])
+def test_an_article_that_is_stopped_during_its_search_says_why(reason: str, tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("Tea came to Assam in 1823.\n", encoding="utf-8")
+    rag_cfg = {"rag_keygen_strategy": "GenKeyword"}
+    cancel, limits = CancelToken(), {"seconds": 0.05} if reason == "time_limit" else {}
+    if reason == "cancelled":
+        cancel.cancel()
+    agent = ArticleAgent(llm=Waits([]), files=[str(tmp_path / "tea.md")], rag_cfg=rag_cfg, limits=limits)
+    assert agent.ask("When?", cancel=cancel).stop_reason == reason
+
+
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return word
+
+
+@pytest.mark.parametrize(
+    "kind", ["outline_writing", "expand_writing", "continue_writing", "write_from_scratch", "article"]
+)
+def test_tools_are_never_offered_to_the_model(kind: str) -> None:
+    llm = ScriptedModel(lambda _: answer("I. Tea"))
+    create_agent(kind, llm=llm, function_list=[look_up]).ask("Write.")
+    assert [request.functions for request in llm.requests] == [()] * len(llm.requests)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_article_has_the_name_of_its_agent_and_its_prompts(full: bool) -> None:
+    llm = ScriptedModel(lambda _: answer("I. Tea"))
+    prompts = {"continue": "Go on.", "outline": "Plan it."}
+    agent = ArticleAgent(llm=llm, name="press", prompts=prompts)
+    response = agent.run_nonstream("Write.", full_article=full)  # type: ignore[call-arg]
+    assert llm.requests[0].messages[0].content == ("Plan it." if full else "Go on.")
+    assert [message.name for message in response] == (["outliner", "writer"] if full else ["press"])
 
 
 def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> None:
