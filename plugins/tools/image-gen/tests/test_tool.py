@@ -147,6 +147,8 @@ def test_an_agent_gets_the_image_and_a_refusal_as_results(web: WebServer, tmp_pa
 def test_an_image_of_the_web_or_in_the_answer_counts_and_a_local_path_does_not(start: str) -> None:
     images = [ContentItem(image=f"{start}x"), ContentItem(image="/etc/passwd"), ContentItem(image="file:///etc/passwd")]
     assert list(_images_of(ModelResponse(messages=[Message("assistant", images)]))) == [f"{start}x"]
+    messages = [Message("assistant", [ContentItem(image=f"{start}{name}")]) for name in "ab"]
+    assert list(_images_of(ModelResponse(messages=messages))) == [f"{start}a", f"{start}b"]
 
 
 @pytest.mark.parametrize(

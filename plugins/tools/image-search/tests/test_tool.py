@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,13 @@ def web() -> Iterator[WebServer]:
 
 
 def search(
-    web: WebServer, *images: str, index: int = 0, wire: object = None, provider: str = "serpapi", **settings: Any
+    web: WebServer,
+    *images: str,
+    index: int = 0,
+    wire: object = None,
+    provider: str = "serpapi",
+    files: tuple[str, ...] = (),
+    **settings: Any,
 ) -> Any:
     if wire is not None:
         web.put("/search", WebAnswer.json(wire))
@@ -45,7 +52,8 @@ def search(
         **settings,
     }
     tool = ImageSearch({"provider": provider, **given})
-    context = ToolContext(messages=tuple(Message("user", [ContentItem(image=image)]) for image in images))
+    messages = tuple(Message("user", [ContentItem(image=image)]) for image in images)
+    context = ToolContext(messages=messages, files=files)
 
     async def once() -> Any:
         try:
@@ -118,6 +126,28 @@ def test_the_smallest_image_of_each_page_is_shown_behind_its_text(
     shown = [item.text or base64.b64decode(item.image.partition(",")[2])[-1:] for item in found.content]
     assert shown == ["[1] 1", b"a", "[2] 2", "[3] 3", b"c"]
     assert found.metadata["images_missing"] == 1
+
+
+def test_an_image_among_the_files_of_the_conversation_is_searched_for(web: WebServer) -> None:
+    search(
+        web, IMAGE, index=1, wire=serpapi(), files=("https://photos.example/notes.txt", "https://photos.example/2.jpg")
+    )
+    assert web.requests[0].query["image_url"] == "https://photos.example/2.jpg"
+
+
+def test_a_result_that_names_an_image_of_this_machine_shows_none(web: WebServer, tmp_path: Path) -> None:
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    for there in (str(image), image.as_uri()):
+        match = {"title": "T", "link": "https://c.example/", "thumbnail": there}
+        assert search(web, IMAGE, wire=serpapi(match)).metadata["images_missing"] == 1
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_an_image_has_the_bytes_that_the_settings_allow(web: WebServer, more: int) -> None:
+    match = {"title": "T", "link": "https://c.example/", "thumbnail": f"{web.url}/thumb.png"}
+    allowed = {**ALLOWED, "max_bytes": len(PNG) - more}
+    assert search(web, IMAGE, wire=serpapi(match), fetch_cfg=allowed).metadata["images_missing"] == more
 
 
 def test_an_image_that_was_found_is_not_fetched_from_a_private_network(web: WebServer) -> None:

@@ -174,6 +174,7 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "env": {"plugin_data": "x"}}, "must not set the reserved variable plugin_data"),
         ({**STDIO, "env": {"A": 1}}, "env must be an object whose values are strings"),
         ({**STDIO, "cwd": "data"}, "must start with ./"),
+        ({**STDIO, "cwd": "${PLUGIN_ROOT}-x"}, "must start with ./"),
         ({**STDIO, "cwd": "./../.."}, "outside the workspace"),
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside the workspace"),
         ({"type": "sse", "url": "http://acme.example"}, "must start with https://"),
@@ -184,6 +185,10 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({"type": "sse", "url": "https://${KEY}.acme.example"}, "unsupported variable"),
         (
             {"type": "sse", "url": "https://acme.example", "headers": {"A": "${KEY}"}},
+            "unsupported variable",
+        ),
+        (
+            {"type": "sse", "url": "https://acme.example", "headers": {"${KEY}": "A"}},
             "unsupported variable",
         ),
     ],
@@ -273,10 +278,13 @@ def test_a_server_of_this_machine_needs_no_tls(root: Path, url: str) -> None:
 def test_plugins_of_one_name_keep_their_data_apart(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_servers(root, {"local": STDIO})
     shutil.copytree(root, tmp_path / "other")
-    monkeypatch.delenv("XDG_DATA_HOME")
+    (tmp_path / "link").symlink_to(root)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for folder in (root, tmp_path / "other", root):
+    monkeypatch.delenv("XDG_DATA_HOME")
+    for folder in (root, tmp_path / "other"):
         tools(folder)
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    tools(tmp_path / "link")
     first, other, again = (Path(one["local"]["env"]["PLUGIN_DATA"]) for one in handed_on)
     assert first == again != other
     assert {one.parent for one in (first, other)} == {tmp_path / "home/.local/share/jackfield/agent-plugins"}

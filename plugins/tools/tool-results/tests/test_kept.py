@@ -11,7 +11,7 @@ import pytest
 from jackfield import ContentItem, acall_tool, tool
 from jackfield.errors import ToolServiceError
 from jackfield.runs import RunResources
-from jackfield.tools import ToolContext
+from jackfield.tools import ToolContext, ToolResult
 from jackfield_tool_results import kept as kept_module
 from jackfield_tool_results.kept import MAX_KEPT_CHARS, RESOURCE, KeptResults, _Kept, _lines_of, read_result
 
@@ -79,6 +79,16 @@ def test_pictures_of_a_long_result_stay(finish: Any) -> None:
 
     (result,) = finish([kept(plot)], ("plot", {}))
     assert [item.image is not None for item in result.message.items] == [False, True, False]
+
+
+def test_what_a_tool_says_about_a_long_result_stays() -> None:
+    @tool
+    def find() -> ToolResult:
+        """Find."""
+        return ToolResult("x" * 501, {"sources": ["a.txt"]})
+
+    result: Any = asyncio.run(acall_tool(kept(find).fixed_tools()[0], {}, context=ToolContext()))
+    assert result.metadata == {"sources": ["a.txt"], "kept_as": "result_1", "characters": 501}
 
 
 def test_what_is_kept_is_gone_with_the_run(finish: Any) -> None:
@@ -214,13 +224,17 @@ def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.Monke
             ToolServiceError, match=f"No stored result named '{name}'; available: result_3. Call the tool"
         ):
             results.lines_of(name)
+    assert results.keep("y") == ("result_4", 1), "no name is given twice"
     results.close()
     with pytest.raises(ToolServiceError, match="available: none"):
-        results.lines_of("result_3")
+        results.lines_of("result_4")
 
 
 def test_json_on_a_long_line_is_split_and_other_text_is_cut() -> None:
     assert _lines_of(json.dumps(["é" * 600, "b" * 600])) == ["[", f' "{"é" * 600}",', f' "{"b" * 600}"', "]"]
+    assert _lines_of("\n " + json.dumps({"é": "a" * 600, "b": ["c" * 600]})) == [
+        "{", f' "é": "{"a" * 600}",', ' "b": [', f'  "{"c" * 600}"', " ]", "}"
+    ]  # fmt: skip
     assert _lines_of(json.dumps(["a"])) == ['["a"]']
     assert _lines_of("x" * 1000) == ["x" * 1000]
     assert _lines_of("x" * 1001 + "\n\ny") == ["x" * 1000, "x", "", "y"]

@@ -246,6 +246,13 @@ def test_a_name_with_a_port_means_that_port_only(web: Web, hosts: list[str], is_
         assert web.asked == []
 
 
+@pytest.mark.parametrize("hosts", [["LocalHost"], [".localhost."], ["example.com", "localhost"]])
+def test_hosts_and_urls_may_have_capitals_dots_and_spaces_around_them(web: Web, hosts: list[str]) -> None:
+    one = WebExtractor({"fetch_cfg": {"allow": ["127.0.0.1", "localhost"]}}, hosts=hosts)
+    result = asyncio.run(one.call({"url": f" http://localhost:{web.server_port}/\n"}))
+    assert "High" in str(result.content)
+
+
 @pytest.mark.parametrize("url", ["http://[", "http://127.0.0.1:x/", "http://127.0.0.1:99999/", "http://" + "a" * 9000])
 def test_a_url_that_cannot_be_read_is_an_error_for_the_model(url: str) -> None:
     for settings in ({}, {"hosts": ["example.com"]}):
