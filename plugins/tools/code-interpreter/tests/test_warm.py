@@ -117,6 +117,22 @@ def test_one_that_does_not_start_is_closed_and_the_next_call_tries_again(error: 
     assert sessions.take() is None
 
 
+def test_one_that_cannot_be_made_does_not_keep_the_others_from_starting() -> None:
+    made, failed = Made(), threading.Event()
+
+    def make() -> Any:
+        if failed.is_set():
+            return made()
+        failed.set()
+        raise OSError("no room for its folder")
+
+    sessions = WarmSessions(1, make)
+    sessions.refill()
+    assert failed.wait(PATIENCE_S)
+    wait_until(lambda: sessions.take() is not None)
+    assert made
+
+
 def test_closing_ends_those_that_wait_and_those_that_are_being_started() -> None:
     made = Made()
     sessions = full(2, made)

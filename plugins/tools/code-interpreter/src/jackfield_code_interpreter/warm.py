@@ -59,19 +59,21 @@ class WarmSessions:
             return self._changed.wait_for(lambda: len(self._ready) >= self._most, timeout_s)
 
     def _start(self) -> None:
-        session = self._make()
+        session: KernelSession | None = None
         try:
+            session = self._make()
             sync.run(session.warm_up())
         except (JackfieldError, OSError, RuntimeError):  # a call that needs a kernel starts its own, and gets the error
             _log.info("could not start a kernel in advance", exc_info=True)
         with self._changed:
             self._starting -= 1
-            is_kept = session.is_warm and not self._is_closed
-            if is_kept:
+            unused = session
+            if session is not None and session.is_warm and not self._is_closed:
                 self._ready.append(session)
+                unused = None
             self._changed.notify_all()
-        if not is_kept:
-            sync.run(session.aclose())
+        if unused is not None:
+            sync.run(unused.aclose())
 
     async def aclose(self) -> None:
         """Close the ready sessions. Sessions that are still starting close as soon as they are up."""
