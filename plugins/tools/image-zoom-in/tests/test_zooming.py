@@ -27,6 +27,7 @@ from jackfield.tools import ToolContext, Workspace
 from jackfield_image_zoom_in.plugin import tools
 from jackfield_image_zoom_in.tool import ImageZoomIn
 from jackfield_image_zoom_in.zooming import _size_for_models, _widen, crop_and_enlarge
+from jackfield_testkit.web import WebAnswer, WebServer
 
 WHOLE = (0, 0, 1000, 1000)
 
@@ -236,6 +237,21 @@ def test_an_image_of_a_tool_counts_and_the_part_is_kept_in_the_workspace(tmp_pat
     assert said.text == f"the right (saved in the workspace as {path})"
     assert shown.image == f"data:image/png;base64,{base64.b64encode((tmp_path / path).read_bytes()).decode()}"
     assert colour(Image.open(tmp_path / path), 0.5) == "blue"
+
+
+def test_files_of_the_conversation_and_servers_that_the_settings_allow_count(tmp_path: Path) -> None:
+    (tmp_path / "sea.png").write_bytes(written(halves()))
+    with WebServer() as web:
+        web.put("/sea.png", WebAnswer(written(halves())))
+        messages = (Message("user", [ContentItem(image=f"{web.url}/sea.png")]),)
+        context = ToolContext(
+            messages=messages, files=(str(tmp_path / "sea.png"),), workspace=Workspace(tmp_path / "work")
+        )
+        one = ImageZoomIn({"fetch_cfg": {"allow": ["127.0.0.1"]}})
+        for number in (0, 1):
+            arguments = {"bbox_2d": [500, 0, 1000, 1000], "label": "the right", "img_idx": number}
+            result = asyncio.run(_awaited(one.call(arguments, context=context)))
+            assert colour(Image.open(tmp_path / "work" / result.metadata["path"]), 0.5) == "blue"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ def test_what_is_put_is_got_scanned_and_deleted(tool: Storage) -> None:
     assert do(tool, "put", "/notes//today/", "High water") == "Successfully saved notes/today."
     do(tool, "put", "notes/a/b", "线\n行")
     do(tool, "put", "notesbook", "x")
+    do(tool, "put", "empty..", "")
+    assert do(tool, "get", "empty..") == ""
+    with pytest.raises(ToolArgumentError, match="has a value but nothing below it: use get"):
+        do(tool, "scan", "empty..")
+    do(tool, "delete", "empty..")
     assert do(tool, "get", "notes/today") == "High water"
     assert do(tool, "scan") == "/notes/a/b: 线\n行\n/notes/today: High water\n/notesbook: x"
     assert do(tool, "scan", "/notes") == "/a/b: 线\n行\n/today: High water"
@@ -240,7 +245,7 @@ def test_a_scan_of_just_the_limit_is_whole(tmp_path: Path) -> None:
     tool = Storage(storage_root_path=tmp_path, max_scan_chars=100)
     for name, size in (("a", 45), ("b", 45)):
         do(tool, "put", name, "x" * size)
-    assert len(do(tool, "scan").splitlines()) == 2
+    assert [line[:3] for line in do(tool, "scan").splitlines()] == ["/a:", "/b:"]
     do(tool, "put", "b", "x" * 46)
     assert do(tool, "scan").splitlines()[1].startswith("[1 more, starting at /b:")
 
@@ -276,13 +281,20 @@ def test_each_workspace_has_its_own_file_and_a_named_folder_may_begin_with_a_til
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = Storage()
-    for name in "ab":
-        context = ToolContext(workspace=Workspace(tmp_path / name))
+    contexts = {name: ToolContext(workspace=Workspace(tmp_path / name)) for name in "ab"}
+    for name, context in contexts.items():
         tool.call({"operate": "put", "key": "k", "value": name}, context=context)
+    for name, context in contexts.items():
         assert tool.call({"operate": "scan"}, context=context) == f"/k: {name}"
     monkeypatch.setenv("HOME", str(tmp_path))
     do(Storage(storage_root_path="~/own"), "put", "k", "x")
     assert (tmp_path / "own/storage.sqlite").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_for_the_model(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ToolServiceError, match="cannot open the storage"):
+        do(Storage(storage_root_path=tmp_path / "file" / "folder"), "put", "a", "x")
 
 
 def test_a_file_that_another_process_holds_is_an_error_that_says_so(
