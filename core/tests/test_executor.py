@@ -9,8 +9,9 @@ import pytest
 
 from jackfield import BaseTool, ToolContext, tool
 from jackfield.errors import ToolServiceError
-from jackfield.events import ApprovalDecided, ToolStarted
+from jackfield.events import ApprovalDecided, ToolFinished, ToolStarted
 from jackfield.messages import FunctionCall
+from jackfield.streams import closing
 from jackfield.tools import PlannedCall, ToolExecutor
 from jackfield.tools._rules import NO_RULES, CallRules, Denial
 from tests.support.tools import Looks
@@ -199,3 +200,52 @@ def test_a_result_may_have_as_many_characters_as_the_limit_says(length: int) -> 
 
     [_, finished] = run_calls(executor_of(write, max_result_chars=60), planned("write"))
     assert (finished.message.content == "x" * length) == (length <= 60)
+
+
+def test_calls_that_are_left_have_the_one_result_that_nobody_has_read() -> None:
+    """Some failed, were denied or ended and were read; one has ended unread, one hangs, and one has never begun."""
+
+    async def run() -> tuple[list[int], list[ToolFinished]]:
+        both, done = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def first() -> str:
+            """End at once."""
+            return "first"
+
+        @tool
+        async def second() -> str:
+            """End later."""
+            await both.wait()
+            done.set()
+            return "second"
+
+        @tool(concurrent=False)
+        async def hang() -> None:
+            """Never end."""
+            both.set()
+            await asyncio.Event().wait()
+
+        names = ("gone", "pay", "send", "first", "second", "hang", "hang")
+        calls = [planned(name, '{"to": "Ada"}' if name in ("pay", "send") else "{}", n) for n, name in enumerate(names)]
+        executor = executor_of(pay, send, first, second, hang, rules=FORBIDS)
+        read: list[int] = []
+        left: list[ToolFinished] = []
+        plan = await executor.plan(calls, answers={"c1": False})
+        async with closing(executor.run(plan, ToolContext[Any](), left=left)) as events:
+            async for event in events:
+                if isinstance(event, ToolFinished):
+                    read.append(event.index)
+                if isinstance(event, ToolStarted) and event.index == 5:
+                    break
+            await done.wait()
+            for _ in range(50):  # rounds of the loop, in which its result arrives
+                await asyncio.sleep(0)
+        return read, left
+
+    read, left = asyncio.run(asyncio.wait_for(run(), 30))
+    assert sorted([*read, *(one.index for one in left)]) == list(range(7)), "each call has one result"
+    assert set(read) >= {0, 1, 2}
+    results = {one.index: one for one in left}
+    assert results[4].message.content == "second"
+    assert [results[index].error for index in (5, 6)] == ["Stopped", "Cancelled"]

@@ -47,6 +47,13 @@ def test_a_model_with_tools_is_made_to_call_one_whose_arguments_are_the_answer()
     assert [function["name"] for function in request.functions] == [ANSWER_TOOL]
 
 
+def test_the_first_of_several_answers_counts_and_calls_of_other_tools_do_not() -> None:
+    other: dict[str, object] = {"city": "Jena", "day": "2026-01-02"}
+    first = (ANSWER_TOOL, {**other, "city": "Bonn"})
+    for made in ([first, (ANSWER_TOOL, other)], [("look", other), first]):
+        assert ScriptedModel([calls(*made)]).parse("q", Weather, attempts=1).value == FITS
+
+
 def test_an_answer_is_validated_as_json_also_by_a_strict_model() -> None:
     class Stay(BaseModel, strict=True):
         nights: tuple[datetime.date, ...]
