@@ -170,15 +170,32 @@ def test_fragments_are_texts_or_what_a_parser_reads(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf  text \n")
     assert read_fragment("a.txt") == "text"
-    for name, fault in ((".", "is a folder; specify the files in it"), ("gone.txt", "is not in ")):
-        with pytest.raises(ConfigError, match=f"the fragment '{name}' {fault}"):
-            read_fragment(name)
     late = "a" * 8192 + "\0"
     (tmp_path / "late.txt").write_text(late)
     assert read_fragment("late.txt") == late, "only the beginning tells text from other files"
     (tmp_path / "a.bin").write_bytes(b"\0\1")
     with pytest.raises(ConfigError, match=r"the fragment .*a\.bin' cannot be read"):
         read_fragment("a.bin")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (".", "is a folder; "),
+        ("gone", "is not in "),
+        ("/gone", "does not exist$"),
+        ("pipe", "is not a regular file; copy its content into one$"),
+    ],
+)
+def test_an_input_that_is_no_file_has_its_reason(
+    name: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    with pytest.raises(ConfigError, match=f"^the fragment '{name}' {fault}"):
+        read_fragment(name)
+    with pytest.raises(ConfigError, match=f"^the attachment '{name}' {fault}"):
+        make_attachment(name)
 
 
 def test_only_the_host_of_a_typed_address_may_be_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -299,6 +299,21 @@ def test_runs_are_searched_by_words_of_questions_and_answers(jackfield: Run) -> 
     assert jackfield("runs", "search", "zebra")[1] == "no recorded run contains 'zebra' in its question or answers\n"
 
 
+@pytest.mark.parametrize("path", [".", "gone/run.json"])
+def test_a_path_to_which_nothing_can_be_saved_is_refused_before_the_run(path: str, jackfield: Run) -> None:
+    code, out, err = jackfield("run", *MODEL, "--save", path, "What is a tide?")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"jackfield: cannot save the conversation to {path}: ")
+    assert listed(jackfield) == []
+
+
+@pytest.mark.parametrize("command", [("list",), ("search", "tide")])
+def test_a_limit_of_no_runs_is_refused(command: tuple[str, ...], jackfield: Run) -> None:
+    for number in ("0", "-1"):
+        code, _, err = jackfield("runs", *command, f"--limit={number}")
+        assert (code, err) == (1, f"jackfield: --limit must be at least 1, got {number}\n")
+
+
 def test_a_saved_run_that_made_no_call_can_be_resumed_again(jackfield: Run, tmp_path: Path) -> None:
     """Without a decision, its calls still wait; with one, they may have run."""
     (tmp_path / "agent.yaml").write_text(

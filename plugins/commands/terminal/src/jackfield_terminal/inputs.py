@@ -99,11 +99,19 @@ def make_attachment(name: str) -> ContentItem:
     if "://" not in name:
         path = Path(name).expanduser()
         if not path.is_file():
-            fault = "is a folder; attach the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
-            raise ConfigError(f"the attachment {name!r} {fault}")
+            raise ConfigError(f"the attachment {name!r} {_why_no_file(path, if_folder='attach the files in it')}")
         name = str(path)
     media_type = mimetypes.guess_type(name.partition("?")[0])[0] or ""
     return _content_item(media_type, name)
+
+
+def _why_no_file(path: Path, *, if_folder: str) -> str:
+    """Return the reason why a path is not that of a file, to complete a sentence about it."""
+    if path.is_dir():
+        return f"is a folder; {if_folder}"
+    if path.exists():
+        return "is not a regular file; copy its content into one"
+    return "does not exist" if path.is_absolute() else f"is not in {Path.cwd()}"
 
 
 def _content_item(media_type: str, value: str) -> ContentItem:
@@ -131,8 +139,7 @@ def read_fragment(source: str) -> str:
     if not is_url(source):
         path = Path(source).expanduser()
         if not path.is_file():
-            fault = "is a folder; specify the files in it" if path.is_dir() else f"is not in {Path.cwd()}"
-            raise ConfigError(f"the fragment {source!r} {fault}")
+            raise ConfigError(f"the fragment {source!r} {_why_no_file(path, if_folder='specify the files in it')}")
         raw = path.read_bytes()
         if b"\0" not in raw[:_SAMPLE_BYTES]:
             with suppress(UnicodeDecodeError):

@@ -29,7 +29,7 @@ from jackfield_terminal.options import create_agent_from, format_agent_options, 
 from jackfield_terminal.output_files import check_folder
 from jackfield_terminal.recording import ONE_SHOT, name_session, was_recorded
 from jackfield_terminal.safe_text import Terminal
-from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
+from jackfield_terminal.saved_runs import check_target, claim_run, load_run, release_run, save_run
 from jackfield_terminal.screen import Screen, show_warnings
 from jackfield_terminal.stored_runs import choose_last_run, load_conversation
 
@@ -54,6 +54,8 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
     The answer is written to standard output, and everything else to standard error.
     """
     check_folder(options.output)
+    if options.save:
+        check_target(Path(options.save))
     _check_resume(options)
     form = read_form(options)
     settings = read_agent_file(options)

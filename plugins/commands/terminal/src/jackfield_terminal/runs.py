@@ -36,6 +36,8 @@ _EXCERPT = 60  # characters on each side of a matching word
 def main(arguments: Sequence[str]) -> int:
     """Run `jackfield runs` and return its exit code."""
     options = runs_parser().parse_args(arguments)
+    if getattr(options, "limit", 1) < 1:
+        raise ConfigError(f"--limit must be at least 1, got {options.limit}")
     bare = sys.stdout
     with guard_output(Terminal):
         code: int = options.action(options, bare)

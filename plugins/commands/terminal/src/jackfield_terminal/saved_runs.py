@@ -50,14 +50,21 @@ def _without_seals(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "messages": messages}
 
 
+def check_target(path: Path) -> None:
+    """Raise ConfigError if no conversation can be saved to this path, because it is a folder or in no folder."""
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"cannot save the conversation to {path}: folder {path.absolute().parent} does not exist")
+    if path.is_dir():
+        raise ConfigError(f"cannot save the conversation to {path}: it is a folder, so specify a file in it")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text to a file that only its owner can read. An existing file is replaced atomically.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"cannot save the conversation to {path}: folder {path.absolute().parent} does not exist")
+    check_target(path)
     try:
         write_private(path, text)
     except OSError as error:
