@@ -109,6 +109,12 @@ def test_the_outline_decides_about_its_titles_and_their_size() -> None:
     assert headings.stated("Elsewhere", 1) == 0
 
 
+def test_a_size_below_one_of_the_outline_is_a_level_lower() -> None:
+    part, title = line("The part", size=30.0), line("A title", 680.0, size=20.0)
+    headings = headings_of([page(part, title, *BODY)], [Entry("The part", 3, 1)])
+    assert [headings.level([one], one.text, 1) for one in (part, title)] == [3, 4]
+
+
 @pytest.mark.parametrize(("long", "is_text"), [(25, False), (26, True)])
 def test_large_type_that_is_much_of_a_long_text_is_text(long: int, is_text: bool) -> None:
     lines = [line("x" * 100, 700 - n, size=14.0 if n < long else 10.0) for n in range(100)]
@@ -235,6 +241,8 @@ def paragraph(*lines: str, step: float = 12.0, right: float = 450.0) -> list[Lin
     [
         (["one ﬁne ﬀort", "ﬂow ﬃx ﬄy ﬅ ﬆ"], ["one fine ffort flow ffix ffly st st"]),
         (["soft\u00adness"], ["softness"]),
+        ([f"a {HYPHEN} b", f"{HYPHEN}c"], ["a - b -c"]),
+        (["中文 and", "字句"], ["中文 and 字句"]),
         ([f"hyphen{HYPHEN}ation"], ["hyphenation"]),
         ([f"well-{HYPHEN}known"], ["wellknown"]),
         ([f"well-{HYPHEN}known", "and well-known"], ["well-known and well-known"]),
@@ -313,6 +321,32 @@ def test_a_line_that_ends_well_before_its_column_ends_a_paragraph(right: float, 
     assert len(read(*lines)) == count
 
 
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        ((line("in the section and"), line("1.2 the rest", 688)), 1),
+        ((line("1.1 In the section and"), line("1.2 the rest", 688)), 2),
+        ((line(END, is_bold=True), line("plain", 688)), 2),
+        ((line("one and"), line(END, 688), line("to the left", 676, left=41.9)), 2),
+        ((Line("A short end."), Line("next")), 2),
+        ((Line(f"{'A long line of many words ' * 2}ends."), Line("next")), 1),
+        ((Line(f"{'A long line of many words ' * 2}ends."), Line("1. next")), 2),
+        ((Line("A line that goes on and"), Line("1. next")), 1),
+    ],
+)
+def test_a_block_begins_by_what_both_lines_are(lines: tuple[Line, ...], count: int) -> None:
+    assert len(read(*lines)) == count
+
+
+def test_lines_of_code_keep_the_indentation_that_they_have_beside_each_other() -> None:
+    def code(*lefts: float) -> str:
+        lines = [line(f"x{HYPHEN}{n} ", 700 - 12 * n, left=left, is_mono=True) for n, left in enumerate(lefts)]
+        return read(*lines)[0][1]
+
+    assert code(74, 50, 62) == "    x--0\nx--1\n  x--2".replace("--", "-")
+    assert code(50, 50 + 6 * 100, 50 + 6 * 150) == "\n".join(f"{' ' * n}x-{i}" for i, n in enumerate((0, 100, 100)))
+
+
 def test_code_keeps_its_lines_and_one_line_of_it_is_text() -> None:
     code = [line(text, 700 - 12 * n, is_mono=True, left=50 + 6 * 4 * n) for n, text in enumerate(("if x:", "y = 1"))]
     assert read(*code)[0][0] == "code"
@@ -342,6 +376,25 @@ def test_rows_with_shared_columns_are_a_table() -> None:
     assert [kind for kind, _ in read(rows[0])] == ["paragraph"]
     far = [rows[0], rows[1], replace(rows[2], first=640.0, last=640.0)]
     assert [kind for kind, _ in read(*far)] == ["table", "paragraph"]
+
+
+def test_rows_that_share_no_columns_are_lines_and_their_texts_are_cleaned() -> None:
+    three = row(700, ("a", 50, 70), ("b", 80, 100), ("c", 200, 220))
+    two = row(688, ("a long one", 50, 100), ("ﬁne", 200, 220))
+    assert [(kind, text.split()) for kind, text in read(three, two)] == [
+        ("paragraph", ["a", "b", "c", "a", "long", "one", "fine"])
+    ]
+    assert read(two, replace(two, first=676.0, last=676.0)) == [
+        ("table", "| a long one | fine |\n|---|---|\n| a long one | fine |")
+    ]
+    dotted = line(f"ﬁne{'.' * 9}3", 676)
+    assert read(two, dotted)[0][1].splitlines()[-1] == "fine … 3"
+
+
+def test_lines_of_a_ruled_cell_are_joined_as_those_of_a_paragraph() -> None:
+    table = Line("x", size=10.0, table=(("中文\n字句", "one\ntwo"), ("three", f"four-\nteen {HYPHEN}")))
+    (block,) = read(table)
+    assert block == ("table", "| 中文字句 | one two |\n|---|---|\n| three | fourteen - |")
 
 
 @pytest.mark.parametrize(
@@ -382,7 +435,9 @@ def drawn(*pages: Sequence[tuple[float, float, float, float]]) -> bytes:
 def pictures(data: bytes, **settings: int) -> list[tuple[int | None, tuple[int, int]]]:
     document = PdfPictures(settings).parse(data, source="x.pdf")
     assert document.blocks == ()
-    sizes = [Image.open(io.BytesIO(part.data)).size for part in document.parts]
+    images = [Image.open(io.BytesIO(part.data)).convert("RGB") for part in document.parts]
+    sizes = [image.size for image in images]
+    assert all(colour[1:] == (0, 0) for image in images for _, colour in image.getcolors() or ()), "nothing around it"
     assert [part.name for part in document.parts] == [f"picture on page {part.page}.png" for part in document.parts]
     return [(part.page, size) for part, size in zip(document.parts, sizes, strict=True)]
 

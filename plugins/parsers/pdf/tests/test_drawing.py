@@ -56,6 +56,7 @@ def test_the_boxes_cover_the_lines_of_the_passage_on_pages_of_any_rotation(lay_o
     image = draw(file.getvalue(), PASSAGE)
     dark = ink(image)
     assert len(dark) > 1000
+    assert len(image.boxes) <= len(LINES), "one for each line, not for each letter"
     assert all(inside(image, pixel) for pixel in dark)
     covered = sum((right - left) * (bottom - top) for left, top, right, bottom in image.boxes)
     assert covered < 0.1
@@ -81,6 +82,23 @@ def test_tables_ligatures_and_chinese_are_found(typeset: MakePdf) -> None:
     data = typeset(("zh", "潮汐磨坊建于一六二九年，至今仍在工作。"), [["Port", "Low water"], ["Dover", "06:02"]])
     assert len(draw(data, "磨坊建于一六二九年").boxes) == 1
     assert len(draw(data, "| Port | Low water |\n|---|---|\n| Dover | 06:02 |").boxes) >= 2
+
+
+def test_a_passage_is_found_in_capitals_and_with_other_letters_than_the_page_has(lay_out: MakePdf) -> None:
+    data = lay_out(["The mill finds its flow at noon."], ["of no importance"])
+    assert len(draw(data, "THE MILL \ufb01NDS its \ufb02ow at \uff4eoon").boxes) == 1
+
+
+def test_parts_of_a_passage_are_found_before_and_after_its_longest(lay_out: MakePdf) -> None:
+    first, last = "Sixteen letters at least.", "And so many letters at the end."
+    data = lay_out([first, "of no importance", LINES[0], "nor this", last])
+    assert len(draw(data, f"{first} zzz {LINES[0]} zzz {last}").boxes) == 3
+
+
+def test_of_pages_that_show_as_much_of_a_passage_the_first_is_drawn(lay_out: MakePdf) -> None:
+    one, other = "aaaa bbbb cccc dddd eeee", "ffff gggg hhhh iiii jjjj"
+    assert draw(lay_out([one], [other]), f"{one} {other}").page == 1
+    assert draw(lay_out([other], [one]), f"{one} {other}").page == 1
 
 
 def test_a_page_without_the_passage_has_no_boxes(lay_out: MakePdf) -> None:
