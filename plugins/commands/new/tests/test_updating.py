@@ -218,6 +218,33 @@ def test_a_made_plugin_is_updated(
     assert capsys.readouterr().out.startswith("README.md: merged with your changes\npyproject.toml: merged")
 
 
+def test_an_update_with_a_conflict_ends_with_1_and_the_next_one_is_clean(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "tool", "tide"]) == 0
+    plugin = tmp_path / "jackfield-tide"
+    record = Record.read(plugin)
+    readme, changes = PurePosixPath("README.md"), PurePosixPath("CHANGELOG.md")
+    older = {path: b"# Older\n" + content.partition(b"\n")[2] for path, content in record.files.items()}
+    older = {**record.files, readme: older[readme], changes: older[changes]}
+    (plugin / RECORD).write_bytes(Record(record.answers, older).to_bytes())
+    (plugin / changes).write_bytes(older[changes])
+    (plugin / readme).write_bytes(older[readme].replace(b"# Older", b"# Mine"))
+    capsys.readouterr()
+    assert main(["new", "--update", "--force", "--dir", str(plugin)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "CHANGELOG.md: updated",
+        "README.md: CONFLICT in 1 place: look for <<<<<<<",
+        "Resolve the conflicts, run the tests and commit; git diff shows all changes.",
+    ]
+    assert (plugin / changes).read_bytes() == record.files[changes]
+    (plugin / readme).write_bytes(b"# Mine\n" + record.files[readme].partition(b"\n")[2])
+    monkeypatch.chdir(plugin)
+    assert main(["new", "--update", "--force"]) == 0  # the plugin in the working directory
+    assert capsys.readouterr().out == "This plugin is up to date with the template.\n"
+
+
 def test_an_update_of_something_else_says_where_it_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--update", "--dir", str(tmp_path)]) == 1
     assert "change to the plugin's folder, or pass --dir PATH" in capsys.readouterr().err
