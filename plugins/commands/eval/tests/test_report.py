@@ -176,6 +176,31 @@ def test_results_older_than_those_of_all_agents_are_not_read(report: Report) -> 
     assert last[0] == newest.name
 
 
+def test_the_last_results_of_each_agent_are_those_of_its_newest_file(report: Report) -> None:
+    def save(hour: int, *agents: str) -> Path:
+        cases = tuple(result for result in report.cases if result.agent in agents)
+        return save_results(replace(report, seed=hour, cases=cases), now=NOON + timedelta(hours=hour))
+
+    paths = [save(0, "a", "b"), save(1, "b"), save(2, "a"), save(3, "a")]
+    for agents, newest in ((("a", "b"), 3), (("b", "a", "new"), 3), (("b",), 1)):
+        last = load_last_results(report.suite.results, agents)
+        assert last is not None
+        assert last[0] == paths[newest].name
+        pairs = [(entry["agent"], entry["case"]) for entry in last[1]]
+        assert sorted(pairs) == [(agent, case) for agent in "ab" if agent in agents for case in "xy"]
+    assert load_last_results(report.suite.results, ["new"]) is None
+
+
+@pytest.mark.parametrize("tiny", [-1e-12, 1e-12])
+def test_an_error_of_rounding_is_no_change(report: Report, tiny: float) -> None:
+    before = json.loads(json.dumps(to_json(report)["cases"]))
+    for entry in before:
+        entry["share"] += tiny
+        entry["score"] -= tiny
+    compared = compare(report, before, since="then")
+    assert (compared.worse, compared.better, compared.pairs) == ((), (), 4)
+
+
 def test_a_report_is_printed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
     attempts = [replace(one, error=one.error and f"{'no ' * 100}key\nat all") for one in ATTEMPTS]
     attempts[4:] = [replace(one, usage=replace_currency(one.usage)) for one in attempts[4:]]
