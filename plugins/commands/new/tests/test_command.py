@@ -99,7 +99,9 @@ def test_inside_of_the_repository_it_goes_to_its_kind(typed: Typed, tmp_path: Pa
     (tmp_path / "plugins").mkdir()
     assert "make known" in typed("call_format", "tide", "--in-repo").out
     assert (tmp_path / "plugins/call-formats/tide/pyproject.toml").is_file()
-    assert not (tmp_path / "plugins/call-formats/tide/.github").exists()
+    for name in (".github", ".jackfield-new.json"):
+        assert not (tmp_path / "plugins/call-formats/tide" / name).exists()
+    assert typed("llm", "openai", "--in-repo").code == 0  # which may be written anew only there
 
 
 @pytest.mark.parametrize(

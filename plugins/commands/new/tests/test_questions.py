@@ -120,6 +120,21 @@ def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questi
     assert (answers["name"], answers["author"], answers["standalone"]) == ("tide", "Nobody yet", False)
 
 
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [*((word, True) for word in ("y", "YES", " true ", "")), *((word, False) for word in ("n", "No", "FALSE\t"))],
+)
+def test_yes_and_no_may_be_written_in_several_ways(typed: str, answer: bool) -> None:
+    question = Question(name="q", type="bool", default=True)
+    assert complete([question], {}, ask=lambda *_: typed) == {"q": answer}
+
+
+def test_blanks_around_an_answer_do_not_count(questions: list[Question]) -> None:
+    typed = {"name": " tide ", "author": "\tAda ", "description": " Tides for everybody. "}
+    answers = complete(questions, {"kind": "tool"}, ask=lambda question, *_: typed.get(question.name, " "))
+    assert {name: answers[name] for name in typed} == {name: text.strip() for name, text in typed.items()}
+
+
 def test_a_template_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pip install --force-reinstall jackfield-new"):
         read_questions(tmp_path)

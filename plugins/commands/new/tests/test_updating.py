@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from jackfield_new.remotes import public_url, url_of_repository
 from jackfield_new.updating import RECORD, Change, Record, apply_update, check_clean, plan_update
 
 Git = Callable[..., str]
+_LINES = re.MULTILINE | re.DOTALL
 LINES = [f"line {number}" for number in range(20)]
 
 
@@ -93,8 +95,10 @@ def test_a_conflict_keeps_both_sides(tmp_path: Path, before: bytes | None) -> No
     (change,) = plan(tmp_path, before, text(line_3="mine"), text(line_3="theirs"))
     assert change.conflicts == 1
     assert change.content is not None
-    for side in (b"mine", b"theirs", b"<<<<<<< yours", b">>>>>>> the newer template"):
-        assert side in change.content
+    yours, theirs = re.findall(
+        rb"^<<<<<<< yours\n(.*?)=======\n(.*?)>>>>>>> the newer template$", change.content, _LINES
+    )[0]
+    assert (b"mine" in yours, b"theirs" in yours) == (b"theirs" in theirs, b"mine" in theirs) == (True, False)
 
 
 def test_a_plan_writes_nothing_and_its_application_all(tmp_path: Path) -> None:
@@ -297,6 +301,7 @@ def test_an_address_that_cannot_be_one_is_refused(
         ("https://code.example.org/jack/field.git", "https://code.example.org/jack/field"),
         ("https://user:token@code.example.org/jack/field/", "https://code.example.org/jack/field"),
         ("git@code.example.org:jack/field.git", "https://code.example.org/jack/field"),
+        ("https://Code.Example.ORG/Jack/Field.git", "https://code.example.org/Jack/Field"),
         ("ssh://git@code.example.org:2222/jack/field", "https://code.example.org/jack/field"),
         ("/srv/git/field.git", ""),
         ("file:///srv/git/field.git", ""),

@@ -13,7 +13,7 @@ from typing import NoReturn
 from jackfield.errors import ConfigError
 from jackfield.plugins import known_components
 from jackfield.suggestions import shell_path
-from jackfield_new.folder import check_free, write_folder
+from jackfield_new.folder import write_folder
 from jackfield_new.questions import Answer, Answers, Question, complete, is_asked, read_questions
 from jackfield_new.remotes import url_of_repository
 from jackfield_new.rendering import render_files
@@ -68,13 +68,12 @@ def main(arguments: Sequence[str]) -> int:
     answered = {name: options[name] for name in names if options.get(name) is not None}
     # Without a name, a user at a terminal is asked for everything; a script never is.
     can_ask = "name" not in answered and sys.stdin is not None and sys.stdin.isatty()
-    if "url" not in answered and answered.get("standalone", True):
+    if "url" not in answered:
         answered["url"] = url_of_repository(options["dir"].absolute().parent if options["dir"] else Path())
     answers = complete(questions, answered, ask=_ask if can_ask else None)
     if answers["standalone"]:
         _check_name(str(answers["distribution"]))
     target = options["dir"] or _default_folder(answers)
-    check_free(target)
     files_by_path = render_files(template / "template", answers)
     if answers["standalone"]:
         files_by_path[RECORD] = Record(answers, dict(files_by_path)).to_bytes()

@@ -11,28 +11,6 @@ from pathlib import Path, PurePosixPath
 from jackfield.errors import ConfigError
 
 
-def check_free(target: Path) -> None:
-    """Refuse a directory that is already in use.
-
-    Raises:
-        ConfigError: The path is a file, contains unprintable characters, or is a directory that is unreadable or not
-            empty.
-    """
-    fault = ""
-    try:
-        if not str(target).isprintable():
-            fault = f"{str(target)!r} contains unprintable characters"
-        elif target.is_dir() and not target.is_symlink():
-            if any(target.iterdir()):
-                fault = f"the folder {str(target)!r} is not empty"
-        elif os.path.lexists(target):
-            fault = f"{str(target)!r} already exists and is not a folder"
-    except OSError as error:
-        raise _not_created(target, error) from error
-    if fault:
-        raise ConfigError(f"{fault}: choose another folder with --dir")
-
-
 def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
     """Write files to a new directory, creating missing parent directories.
 
@@ -41,7 +19,7 @@ def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
     Raises:
         ConfigError: The directory is in use or cannot be written.
     """
-    check_free(target)
+    _check_free(target)
     folder = Path(os.path.abspath(target))  # noqa: PTH100 - `resolve` would follow links
     # Move the topmost missing directory, so that all new directories appear at once.
     topmost = folder
@@ -61,6 +39,28 @@ def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
         raise _not_created(target, error) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)  # already gone if the move succeeded
+
+
+def _check_free(target: Path) -> None:
+    """Refuse a directory that is already in use.
+
+    Raises:
+        ConfigError: The path is a file, contains unprintable characters, or is a directory that is unreadable or not
+            empty.
+    """
+    fault = ""
+    try:
+        if not str(target).isprintable():
+            fault = f"{str(target)!r} contains unprintable characters"
+        elif target.is_dir() and not target.is_symlink():
+            if any(target.iterdir()):
+                fault = f"the folder {str(target)!r} is not empty"
+        elif os.path.lexists(target):
+            fault = f"{str(target)!r} already exists and is not a folder"
+    except OSError as error:
+        raise _not_created(target, error) from error
+    if fault:
+        raise ConfigError(f"{fault}: choose another folder with --dir")
 
 
 def _not_created(target: Path, error: OSError) -> ConfigError:
