@@ -283,6 +283,19 @@ def test_messages_are_nested_up_to_a_depth(ole: Any, message: Any) -> None:
     assert cut.metadata["unread"] == ["the attachment 1"]
 
 
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_the_number_of_an_attachment_counts_attachments_only(ole: Any, message: Any, before: int) -> None:
+    too_deep = {"__substg1.0_3701000D": message({SUBJECT: "too deep"}, header_bytes=24)}
+    file, empty = {"__substg1.0_37010102": b"data"}, {"__substg1.0_37010102": b""}
+    rtf = struct.pack("<II4sI", 17, 5, b"MELA", 0) + b"{\\rtf"
+    tree = message({SUBJECT: "10", RTF: rtf}, *[file, empty][:before], too_deep, too_deep, header_bytes=24)
+    for level in range(9, -1, -1):
+        tree = message({SUBJECT: str(level)}, {"__substg1.0_3701000D": tree}, header_bytes=24 if level else 32)
+    document = msg(ole(tree))
+    assert document.metadata["unread"] == [f"the attachment {before + 1}", f"the attachment {before + 2}"]
+    assert [part.name for part in document.parts] == ["message.rtf", "attachment 2"][: 1 + (before > 0)]
+
+
 def test_an_attachment_that_cannot_be_read_is_named_by_its_number(ole: Any, message: Any) -> None:
     good = {"__substg1.0_37010102": b"a"}
     long = {**good, "__substg1.0_3704001F": "s".encode("utf-16-le"), "__substg1.0_3707001F": "long".encode("utf-16-le")}

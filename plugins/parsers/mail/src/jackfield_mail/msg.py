@@ -111,11 +111,11 @@ class _Storage:
         )
         mail = Mail(self._text(_SUBJECT), [(name, value) for name, value in headers if value])
         self._read_body(mail, source)
-        for storage in self._attachments():
+        for number, storage in enumerate(self._attachments(), start=1):
             try:
                 storage.attach_to(mail, source)
             except (*_FAULTS, DocParserError):  # the others are worth reading
-                mail.unread.append(f"the attachment {len(mail.parts) + len(mail.unread) + 1}")
+                mail.unread.append(f"the attachment {number}")
         return mail
 
     def attach_to(self, mail: Mail, source: str) -> None:
