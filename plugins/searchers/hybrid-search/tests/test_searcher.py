@@ -89,6 +89,8 @@ class Reranker(Searcher):
         found = await inner.search(query, corpus, limit=50, where=where)
         if self.cfg.get("model") == "away":
             raise ModelConnectionError("no route to the model", backend="m")
+        if self.cfg.get("model") == "wrong":
+            raise ConfigError("no such model")
         if self.cfg.get("model") == "down":
             raise ToolServiceError("no route to the model")
         return [Hit(hit.chunk, float(at), {**hit.ranks, "turned": at}) for at, hit in enumerate(found, 1)][::-1][:limit]
@@ -207,6 +209,23 @@ def test_searchers_are_asked_at_the_same_time(make: Make) -> None:
     assert len(asyncio.run(asyncio.wait_for(meet(), 60))) == 1
 
 
+@pytest.mark.parametrize(("weights", "first"), [({}, "id1"), ({"vector_search": 0.9}, "id0"), ({"fixed": 2}, "id0")])
+def test_vectors_count_for_more_unless_weights_say_otherwise(weights: dict[str, float], first: str) -> None:
+    class Vectors:
+        @hook.searchers
+        def searchers(self) -> list[SearcherSpec]:
+            return [SearcherSpec(name="vector_search", target=f"{MODULE}:Other")]
+
+    host = PluginHost(Settings(block=frozenset({"jackfield-vector-search"})))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, MODULE, sys.modules[__name__])
+        host.register(Plugin())
+        host.register(Vectors())
+        named = [fixed(0), {**fixed(1), "name": "vector_search"}]
+        hits = search(HybridSearcher(searchers=named, weights=weights, fusion="ranks", host=host))
+    assert hits[0].chunk.id == first
+
+
 def test_a_searcher_of_weight_0_is_not_asked(make: Make) -> None:
     made = make(searchers=[fixed(1), other(2)], weights={"other": 0})
     assert [dict(hit.ranks) for hit in search(made)] == [{"fixed": 1, "hybrid_search": 1}]
@@ -251,6 +270,13 @@ def test_if_the_reranker_fails_the_order_is_that_of_the_others_and_that_is_said(
     assert failures == ["results were not reranked, because the reranker failed: no route to the model"]
     with pytest.raises(ModelConnectionError, match="first"), failures_noted() as failures:
         search(make(searchers=[fixed(fails="first")], rerank="turned"))
+    assert failures == []
+
+
+def test_a_wrong_setting_of_the_reranker_is_an_error_and_no_failure_of_a_service(make: Make) -> None:
+    made = make(searchers=[fixed(1, 2)], rerank={"name": "turned", "model": "wrong"})
+    with failures_noted() as failures, pytest.raises(ConfigError, match="no such model"):
+        search(made)
     assert failures == []
 
 
@@ -320,6 +346,8 @@ def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> No
         ({"searchers": [{"name": ADDRESS}]}, "cannot search with itself"),
         ({"searchers": ["a"], "rerank": "hybrid_search"}, "cannot search with itself"),
         ({"searchers": ["a"], "rerank": {"name": "b", "searcher": "c"}}, "remove 'searcher'"),
+        ({"searchers": ["a"], "rerank": {"name": "b", "searcher_settings": {}}}, "remove 'searcher_settings'"),
+        ({"searchers": ["a"], "rerank": ADDRESS}, "cannot search with itself"),
         ({"searchers": ["a"], "weights": {"b": 1}}, "weights: unknown searcher 'b'; available: a"),
         ({"searchers": ["a"], "weights": {"a": 0}}, "weights: every searcher has weight 0"),
         ({"searchers": ["a"], "weights": {"a": -1}}, "weights: the weight of 'a'"),
