@@ -30,6 +30,29 @@ HELD = ModelFacts(json_schema=True)
 PLAIN = ModelFacts(native_tools=False)
 
 
+@pytest.mark.parametrize("facts", [HELD, ModelFacts()], ids=["native", "tool"])
+@pytest.mark.parametrize("way", ["native", "tool", "prompt"])
+def test_a_way_that_the_caller_chooses_is_taken_whatever_the_model_can(way: Any, facts: ModelFacts) -> None:
+    model = ScriptedModel([answer(GOOD)], facts=facts, processors=[])
+    assert model.parse("q", Weather, way=way).value == FITS
+    [request] = model.requests
+    chosen = [
+        request.config.response_format is not None,
+        request.config.function_choice == ANSWER_TOOL,
+        request.messages[0].role == "system",
+    ]
+    assert chosen == [way == "native", way == "tool", way == "prompt"]
+
+
+def test_a_question_with_a_history_is_asked_for_data_with_its_options_and_as_often_as_allowed() -> None:
+    model = ScriptedModel([answer("no")] * 2, facts=HELD)
+    before = [Message("user", "a"), Message("assistant", "b")]
+    with pytest.raises(InvalidAnswerError, match="in 2 attempts"):
+        model.ask("q", output=Weather, history=before, attempts=2, config={"seed": 7})
+    assert [request.config.seed for request in model.requests] == [7, 7]
+    assert [message.content for message in model.requests[0].messages] == ["a", "b", "q"]
+
+
 def test_a_server_that_can_is_given_the_schema_and_nothing_else_changes() -> None:
     model = ScriptedModel([answer(GOOD)], facts=HELD)
     assert model.parse("q", Weather).value == FITS

@@ -5,10 +5,38 @@ from __future__ import annotations
 import pytest
 
 from jackfield.errors import ConfigError, ModelResponseError, ModelServiceError
-from jackfield.events import ModelEvent, ModelFinished, PluginEvent, ReasoningDelta, TextDelta, UsageReported
-from jackfield.messages import Message, Usage
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models import Fold
 from jackfield.testing import ScriptedModel, answer
+
+
+def test_a_reset_withdraws_all_of_an_answer_but_not_the_warnings_about_its_files() -> None:
+    warning = PluginEvent("files", {"warnings": ["only the name of a.pdf was sent"]})
+    begun = [
+        TextDelta("Hel"), ReasoningDelta("Hm."), FunctionCallDelta(0, "c", "look", "{}"),
+        MediaDelta(ContentItem(image="https://h/a.png")), UsageReported(Usage(prompt_tokens=3)),
+        ModelFinished("length"),
+    ]  # fmt: skip
+    fold = Fold("b")
+    for event in (warning, *begun, StreamReset("again")):
+        fold.feed(event)
+    early = fold.response()
+    assert (early.messages, early.usage, early.finish_reason) == ([], Usage(), None)
+    for event in (TextDelta("Yes."), ModelFinished("stop")):
+        fold.feed(event)
+    assert fold.response().warnings == ("only the name of a.pdf was sent",)
+    assert [message.content for message in fold.response().messages] == ["Yes."]
 
 
 def test_an_answer_in_progress_and_a_finished_one_as_one_object() -> None:

@@ -49,6 +49,26 @@ def scripted(*steps: Sequence[ModelEvent | Exception], naps: Naps | None = None,
     return ScriptedModel(steps, config=config, processors=[Retry(sleep=naps or Naps(), jitter=lambda: 1.0)])
 
 
+WAYS: dict[str, Callable[[ScriptedModel], object]] = {
+    "whole": lambda model: model.chat(ASK, [ADD], stream=False, extra_generate_cfg={"seed": 7}),
+    "growing": lambda model: list(model.chat(ASK, [ADD], extra_generate_cfg={"seed": 7})),
+    "in pieces": lambda model: list(model.chat(ASK, [ADD], delta_stream=True, extra_generate_cfg={"seed": 7})),
+    "raw": lambda model: list(model.raw_chat(ASK, [ADD], generate_cfg={"seed": 7})),
+    "raw and whole": lambda model: model.raw_chat(ASK, [ADD], stream=False, generate_cfg={"seed": 7}),
+    "as OpenAI's": lambda model: list(model.quick_chat_oai(ASK, [ADD])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tools_and_options_reach_the_model_however_it_is_asked(way: str) -> None:
+    model = scripted(answer("a"), temperature=0.5)
+    WAYS[way](model)
+    [request] = model.requests
+    assert [function["name"] for function in request.functions] == ["add"]
+    assert (request.config.temperature, request.config.seed) == (0.5, None if "OpenAI" in way else 7)
+    assert bool(request.config.use_raw_api) == ("raw" in way)
+
+
 def test_dicts_in_dicts_out_and_messages_in_messages_out() -> None:
     expected = [Message("assistant", "hello")]
     assert scripted(answer("hello")).chat(ASK, stream=False) == [{"role": "assistant", "content": "hello"}]
