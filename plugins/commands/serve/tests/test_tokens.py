@@ -94,6 +94,12 @@ def test_the_token_at_fault_is_named_by_its_number_and_file(tmp_path: Path) -> N
         Tokens.read(file)
 
 
+@pytest.mark.parametrize("owner", ["ada", "bob", ""])
+def test_a_token_that_is_listed_twice_is_refused_because_one_owner_would_see_the_runs_of_another(owner: str) -> None:
+    with pytest.raises(ConfigError, match=r"^token 3 is listed twice: give each owner a separate token$"):
+        Tokens([("ada", ADA), ("ada", BOB), (owner, ADA)])
+
+
 def test_the_number_of_tokens_is_shown_and_two_tokens_have_two_owners() -> None:
     tokens = Tokens([("", ADA), ("", BOB)])
     assert repr(tokens) == "<Tokens: 2>"

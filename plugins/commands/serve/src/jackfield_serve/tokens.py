@@ -21,8 +21,8 @@ class Tokens:
         tokens: Pairs of owner and token. If the owner is '', the token gets an owner of its own.
 
     Raises:
-        ConfigError: A token is too short or contains invalid characters, or an owner's name is invalid. The message
-            does not reveal the token.
+        ConfigError: A token is too short, contains invalid characters or is listed twice, or an owner's name is
+            invalid. The message does not reveal the token.
     """
 
     def __init__(self, tokens: Iterable[tuple[str, str]]) -> None:
@@ -40,6 +40,8 @@ class Tokens:
                     "'._@-'"
                 )
             digest = hashlib.sha256(token.encode()).digest()
+            if digest in self._owners:
+                raise ConfigError(f"token {number} is listed twice: give each owner a separate token")
             self._owners[digest] = owner or f"token-{digest.hex()[:16]}"
         if not self._owners:
             raise ConfigError("no tokens found: write one token per line")
