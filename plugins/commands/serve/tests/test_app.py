@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent
-from jackfield.errors import ConfigError, StoreUnavailableError
+from jackfield.errors import ConfigError, PluginNotFoundError, StoreUnavailableError
+from jackfield.plugins import PluginHost
 from jackfield.servers import HttpServer, Refusal, RequestRefusedError, owner_of, plain_refusal, refusal_of
 from jackfield.testing import ScriptedModel, answer
 from jackfield_serve import ServingApp, Tokens, serving_app
+from jackfield_serving import MemoryStore
 
 TOKEN = "ada-Zq83bXw4Rk2LpV7Tn"
 Message = MutableMapping[str, Any]
@@ -257,6 +260,12 @@ def test_a_body_above_the_limit_is_refused_while_it_is_read() -> None:
         assert reply(app, scope_of("/acme"), received={"type": "http.request", "body": b"x" * size})[0] == status
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/other"])
+def test_a_websocket_to_a_path_without_a_face_is_closed(path: str) -> None:
+    sent = asyncio.run(ask(app_of(Face()), scope_of(path, kind="websocket")))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
 def test_a_websocket_that_is_refused_is_closed() -> None:
     sent = asyncio.run(ask(app_of(Face(act=failing(ValueError("broken")))), scope_of("/acme", kind="websocket")))
     assert sent == [{"type": "websocket.close", "code": 1008}]
@@ -360,6 +369,72 @@ def test_what_could_not_be_opened_is_tried_again_at_the_next_request() -> None:
         return [(await ask(app, scope_of("/acme")))[0]["status"] for _ in range(2)]
 
     assert asyncio.run(twice()) == [500, 200]
+
+
+def test_a_client_that_leaves_while_it_opens_keeps_no_other_from_an_answer() -> None:
+    opening = asyncio.Event()
+    may_open = asyncio.Event()
+
+    class Slow(Face):
+        @asynccontextmanager
+        async def running(self) -> AsyncIterator[None]:  # type: ignore[override]
+            opening.set()
+            await may_open.wait()
+            async with super().running():
+                yield
+
+    async def leave_and_stay() -> Message:
+        face = Slow()
+        app = app_of(face)
+        leaving = asyncio.create_task(app.start())
+        staying = asyncio.create_task(ask(app, scope_of("/acme")))
+        await opening.wait()
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        may_open.set()
+        sent = await staying
+        assert face.journal == ["app", "open", "left", "closed"]
+        return sent[0]
+
+    assert asyncio.run(leave_and_stay())["status"] == 200
+
+
+def test_an_idle_server_ends_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    app = app_of(Face())
+
+    async def drain() -> None:
+        await app.start()
+        app.drain(1)
+        await asyncio.sleep(0)
+        await app.aclose()
+
+    asyncio.run(drain())
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("openai", {}), ("sqlite", {"faces": [Face()], "store": "sqlite"}), ("assistant", {"faces": [Face()]})],
+)
+def test_every_name_is_looked_up_in_the_host_that_is_given(name: str, more: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("agent: assistant\n")
+    agent = file if name == "assistant" else FnCallAgent(llm=ScriptedModel(lambda request: answer("hello")))
+    with pytest.raises(PluginNotFoundError, match=name):
+        serving_app({"hello": agent}, host=PluginHost(paths=[]), **more)
+
+
+def test_the_store_that_is_given_is_used_and_closed() -> None:
+    closed: list[str] = []
+
+    class Noted(MemoryStore):
+        async def aclose(self) -> None:
+            closed.append("store")
+            await super().aclose()
+
+    assert reply(app_of(Face(), store=Noted()), scope_of("/acme"))[0] == 200
+    assert closed == ["store"]
 
 
 def test_draining_before_it_is_open_only_says_so() -> None:

@@ -74,7 +74,7 @@ def serving_app(
 
     plugins = default_host() if host is None else host
     servers = [load_server(face, plugins) for face in faces]
-    serving = Serving(agents, store=store, **({} if limits is None else {"limits": limits}))
+    serving = Serving(agents, store=store, host=host, **({} if limits is None else {"limits": limits}))
     checks = Checks(tokens=tokens, owner=owner, hosts=frozenset(hosts), max_body_bytes=max_body_bytes)
     return ServingApp(serving, servers, checks, MetricsPage(plugins, is_counted=OBSERVER in serving.observers))
 
