@@ -73,6 +73,7 @@ def test_pages_of_other_origins_are_refused(origin: str) -> None:
 
 def test_a_page_of_this_server_is_served() -> None:
     assert OPEN.admit(scope(("origin", "http://localhost:8000"))) == ""
+    assert OPEN.admit(scope(("origin", "http://localhost:8000"), host="LocalHost:8000")) == ""
 
 
 def test_without_a_valid_token_a_request_is_refused() -> None:

@@ -86,6 +86,7 @@ def test_numbers_at_their_bounds_are_taken() -> None:
         ("shop.agents:buyer", "buyer", "shop.agents:buyer"),
         ("shop:team.buyer", "buyer", "shop:team.buyer"),
         ("helper=shop.agents:buyer", "helper", "shop.agents:buyer"),
+        *((f"v:1/support{end}", "support", f"v:1/support{end}") for end in (".yaml", ".yml", ".toml", ".json")),
         (f"{'x' * 64}=a.yaml", "x" * 64, "a.yaml"),
     ],
 )
