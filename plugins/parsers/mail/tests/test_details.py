@@ -113,6 +113,8 @@ def test_a_named_inline_text_is_attached_and_an_empty_attachment_is_left_out() -
     inline = "Content-Type: text/plain\nContent-Disposition: inline\n\nshown"
     document = eml(f"Subject: s\n{multipart('mixed', empty, inline, PICTURE)}")
     assert (texts(document), parts(document)) == (["s", "shown"], [("a.png", b"png")])
+    blank = "Content-Type: application/x-a; name=a.bin\n\n \t"
+    assert parts(eml(f"Subject: s\n{multipart('mixed', blank)}")) == [("a.bin", b" \t")]
 
 
 @pytest.mark.parametrize(

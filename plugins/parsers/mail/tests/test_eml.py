@@ -95,6 +95,7 @@ def test_a_mail_in_a_mail_is_below_it() -> None:
     [
         ("=?utf-8?b?R3LDvMOfZQ==?= =?iso-8859-1?q?_K=F6ln?=", "Grüße Köln"),
         ("=?gb2312?B?0rvXxQ==?=", "一着"),
+        ("Größe =?utf-8?q?caf=C3=A9?= 数据", "Größe café 数据"),
         ("=?unknown?q?a=C3=A4?=", "aä"),
         ("=?utf-8?b?!!!!?= a", None),
         ("a\n b", "a b"),

@@ -84,6 +84,14 @@ def test_attachments_are_parts_and_attached_messages_are_read(ole: Any, message:
     assert [(part.name, len(part.data)) for part in document.parts] == [("größe.md", 5000), ("attachment 2", 1)]
 
 
+def test_an_attached_message_has_its_own_time_and_code_page(ole: Any, message: Any) -> None:
+    values = {0x3FFD: 1251, 0x0039: 133_485_408_000_000_000}
+    inner = message({TO: "Bo"}, values=values, header_bytes=24)
+    inner["__substg1.0_0037001E"] = "Привет".encode("cp1251")
+    document = parse(ole(message({SUBJECT: "Outer"}, {"__substg1.0_3701000D": inner})))
+    assert texts(document) == ["Outer", "Привет", "To: Bo\nDate: 2024-01-01 00:00 UTC"]
+
+
 def test_a_text_in_rtf_only_is_a_part(ole: Any, message: Any) -> None:
     document = parse(ole(message({SUBJECT: "a", RTF: COMPRESSED})))
     assert [(part.name, part.data) for part in document.parts] == [
