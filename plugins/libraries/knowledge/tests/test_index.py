@@ -477,6 +477,27 @@ def test_a_lock_that_cannot_be_taken_is_not_said_to_be_another_builds(monkeypatc
         build("docs")
 
 
+def test_a_full_disk_is_no_reason_to_delete_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(a="one")
+    build("docs")
+    before = texts()
+
+    def connect(
+        path: Path, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect, **options: Any
+    ) -> sqlite3.Connection:
+        connection = connect(path, **options)
+        connection.execute("PRAGMA max_page_count = 1")  # it cannot grow
+        return connection
+
+    write(b="two " * 10_000)
+    with monkeypatch.context() as full:
+        full.setattr(sqlite3, "connect", connect)
+        with pytest.raises(ConfigError, match=r"free some disk space; its content is kept$"):
+            build("docs")
+    assert texts() == before
+    assert build("docs").read == 1
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_what_is_in_it_is_for_its_user_alone() -> None:
     write(a="one")

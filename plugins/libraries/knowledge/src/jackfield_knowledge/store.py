@@ -22,7 +22,15 @@ from jackfield.errors import ConfigError, JackfieldError
 from jackfield.retrieval import Chunk, MetadataValue, Where, shown_path
 from jackfield_documents import MetadataRules, with_rules
 from jackfield_knowledge.places import FILE
-from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import (
+    BusyFileError,
+    OtherVersionError,
+    OwnFile,
+    UnusableFileError,
+    is_busy,
+    is_full,
+    writing,
+)
 
 T = TypeVar("T")
 
@@ -327,6 +335,10 @@ class Store:
         except (sqlite3.Error, OSError, BusyFileError) as error:
             if is_busy(error):
                 raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error
+            if is_full(error):
+                raise ConfigError(
+                    f"index {self._called!r} cannot be used ({error}): free some disk space; its content is kept"
+                ) from error
             raise ConfigError(
                 f"index {self._called!r} cannot be used ({error}): if its file {self.folder / FILE} is corrupted, "
                 f"delete the folder and rebuild the index"

@@ -6,6 +6,7 @@ it and on SQLite's companion files, even if another program created them.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -219,6 +220,12 @@ def is_busy(error: Exception) -> bool:
         # An error of the module itself has no code.
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return isinstance(error, BusyFileError)
+
+
+def is_full(error: Exception) -> bool:
+    """Return True if the disk, or the user's share of it, is full."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:

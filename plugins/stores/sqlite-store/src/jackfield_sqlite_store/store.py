@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sqlite3
 import threading
@@ -22,7 +21,15 @@ from jackfield.config import Config, PathText
 from jackfield.consent import MakesCall, Request, consent_path, content_hash, is_agreed, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import RUNNING, Signal, StoredRun
-from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import (
+    BusyFileError,
+    OtherVersionError,
+    OwnFile,
+    UnusableFileError,
+    is_busy,
+    is_full,
+    writing,
+)
 from jackfield_records import RecordingStore, search_words
 from jackfield_sqlite_store.entries import LAST, LOSSLESS, join_entries, split_last
 from jackfield_sqlite_store.index import can_index, forget_texts, search_query, update_index
@@ -518,15 +525,14 @@ class SQLiteStore(RecordingStore):
                 f"Wait for that process to finish, or stop it"
             )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
-        step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full else code, "")
+        step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full(error) else code, "")
         if isinstance(error, OtherVersionError):
             step = ". Install the version that wrote the file, move the file away, or set a different path"
         reason: object = error
         if isinstance(error, OSError) and error.strerror:
             reason = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
             step = step or ". Allow writing there, or set a different path"
-        kind = StoreUnavailableError if is_full or code == sqlite3.SQLITE_IOERR else StoreError
+        kind = StoreUnavailableError if is_full(error) or code == sqlite3.SQLITE_IOERR else StoreError
         return kind(f"{where} cannot be used: {reason}{step}")
 
 
