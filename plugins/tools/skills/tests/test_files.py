@@ -49,6 +49,8 @@ def test_a_file_may_have_just_the_limit(tmp_path: Path) -> None:
 def test_a_beginning_may_end_within_a_character(tmp_path: Path, most_bytes: int, text: str) -> None:
     (tmp_path / "a").write_text("aé潮汐")
     assert read_text(tmp_path, "a", most_bytes=most_bytes) == text
+    (tmp_path / "a").write_text("aé潮汐", encoding="utf-8-sig")
+    assert read_text(tmp_path, "a", most_bytes=3 + most_bytes) == text, "a byte order mark is no text"
 
 
 @pytest.mark.parametrize(("data", "most_bytes"), [(b"a\xc3", None), (b"\xffabcd", 5), (b"a\0", None), (b"a\0b", 3)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from collections.abc import Iterator
@@ -67,13 +68,14 @@ def _check(name: str, facts: os.stat_result) -> None:
 
 
 def _decoded(name: str, data: bytes, *, size: int, is_cut: bool) -> str:
+    data = data.removeprefix(codecs.BOM_UTF8)  # not with `utf-8-sig`, whose errors do not count these bytes
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError as error:
         # The beginning of a file may end in the middle of a character.
         if not (is_cut and error.start > len(data) - 4):
             raise ToolArgumentError(f"{name!r} is not a text file ({size:,} bytes)") from None
-        text = data[: error.start].decode("utf-8-sig")
+        text = data[: error.start].decode()
     if "\0" in text:
         raise ToolArgumentError(f"{name!r} is not a text file ({size:,} bytes)")
     return text
