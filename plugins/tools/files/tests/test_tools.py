@@ -147,7 +147,27 @@ def test_only_encodings_of_the_web_can_be_set(name: str) -> None:
 def test_each_encoding_of_the_web_can_be_set() -> None:
     names = "utf-8 UTF8 utf-8-sig latin-1 windows-1252 cp874 iso-8859-15 koi8-u macintosh mac-cyrillic ibm866 utf-16 "
     names += "gb2312 GBK gb18030 big5 big5-hkscs euc-jp shift_jis cp932 iso-2022-jp euc-kr cp949 us-ascii"
-    assert FilesConfig.parse({"encodings": names.split()}).encodings == names.split()
+    assert len(FilesConfig.parse({"encodings": names.split()}).encodings) == len(names.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "old"),
+    [
+        ("utf-8-sig", "utf-8", "old"),
+        ("UTF_8_SIG", "utf-8", "é"),
+        ("utf-16", "utf-16-le", "旧"),
+        ("U16", "utf-16-le", "旧"),
+    ],
+)
+def test_a_file_without_a_byte_order_mark_gets_none_from_an_edit(
+    root: Path, do: Do, name: str, encoding: str, old: str
+) -> None:
+    for encodings in ([name], ["ascii", name]):
+        (root / "a").write_bytes(f"数据{old}".encode(encoding))
+        assert do(ReadFile, path="a", cfg={"encodings": encodings}) == f"1\t数据{old}"
+        assert f"1: 数据{old}" in do(SearchFiles, query="数据", cfg={"encodings": encodings})
+        do(EditFile, path="a", edits=[{"old_text": old, "new_text": "新"}], cfg={"encodings": encodings})
+        assert (root / "a").read_bytes() == "数据新".encode(encoding)
 
 
 def test_what_is_not_a_text_file_is_refused(root: Path, do: Do) -> None:

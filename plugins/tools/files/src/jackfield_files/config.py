@@ -20,6 +20,9 @@ _CODECS = frozenset(
         *(f"cp{page}" for page in range(1250, 1259)),
     }
 )
+# A byte order mark is recognised before any encoding is tried, so these can only mean files without one. Their codecs
+# would reject such a file, or add a mark to it.
+_WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}
 
 
 class FilesConfig(Config):
@@ -50,6 +53,7 @@ class FilesConfig(Config):
     @field_validator("encodings")
     @classmethod
     def _check_encodings(cls, names: list[str]) -> list[str]:
+        encodings = []
         for name in names:
             try:
                 codec = codecs.lookup(name).name
@@ -59,4 +63,5 @@ class FilesConfig(Config):
                 raise ValueError(
                     f"{name!r} is not a web encoding: use an encoding such as 'utf-8', 'gb18030' or 'cp1252'"
                 )
-        return names
+            encodings.append(_WITHOUT_MARK.get(codec, name))
+        return encodings
