@@ -14,6 +14,7 @@ from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.tools import ToolEntry, toolset
 from jackfield_testkit.forks import output_of
 from jackfield_tool_results.cached import CachedResults, _decode, _encode, _Memory
+from jackfield_tool_results.kept import KeptResults
 from jackfield_tool_results.plugin import toolsets
 
 
@@ -270,6 +271,63 @@ def test_a_tool_with_a_state_of_its_own_is_not_found_by_another_one(finish: Any,
         for word in ("hello", "hi")
     ]
     assert said == ["hello", "hi"]
+
+
+VERSIONS = {
+    "a constant": ("word: str", "return word + '1'", "return word + '2'"),
+    "a name": ("word: str", "return word.upper()", "return word.lower()"),
+    "an operation": ("word: str", "return str(word < 'b')", "return str(word > 'b')"),
+    "a function within": ("word: str", "return (lambda: word + '1')()", "return (lambda: word + '2')()"),
+    "a default": ("word: str, limit: int = {}", "return word * limit", ""),
+    "a default of a keyword": ("word: str, *, limit: int = {}", "return word * limit", ""),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
+def test_a_function_whose_code_has_changed_is_another_tool(version: Any, finish: Any, tmp_path: Path) -> None:
+    signature, before, after = version
+
+    def made(number: int) -> Any:
+        body = after if after and number == 3 else before
+        namespace: dict[str, Any] = {"__name__": "versions"}
+        exec(f"def look({signature.format(number)}) -> str:\n    'Look.'\n    {body}", namespace)
+        return tool(cacheable=True)(namespace["look"])
+
+    path = tmp_path / "results.sqlite"
+    for number, is_cached in ((2, False), (3, False), (2, True), (3, True)):
+        (plain,) = finish([made(number)], ("look", {"word": "aB"}))
+        (result,) = finish([cached(made(number), path=path)], ("look", {"word": "aB"}))
+        assert result.message.content == plain.message.content
+        assert bool(result.metadata.get("cached")) is is_cached
+
+
+def test_a_result_that_another_entry_has_changed_is_not_that_of_the_tool(finish: Any, tmp_path: Path) -> None:
+    @tool(cacheable=True)
+    def report() -> str:
+        """Report."""
+        return "x" * 501
+
+    path = tmp_path / "results.sqlite"
+    kept = KeptResults(tools=[report], max_chars=500)
+    (shortened,) = finish([cached(kept, path=path)], ("report", {}))
+    (whole,) = finish([cached(report, path=path)], ("report", {}))
+    assert shortened.metadata["kept_as"] == "result_1"
+    assert (whole.message.content, "cached" in whole.metadata) == ("x" * 501, False)
+
+
+def test_a_path_may_begin_with_a_tilde_and_is_found_once(
+    finish: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    counting = Counting()
+    for path in ("~/a.sqlite", "b.sqlite"):
+        entry = cached(counting.tool, path=path)
+        (tmp_path / "other").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "other")
+        finish([entry], ("look_up", {"word": "a"}))
+        monkeypatch.chdir(tmp_path)
+    assert sorted(file.name for file in tmp_path.glob("*.sqlite")) == ["a.sqlite", "b.sqlite"]
 
 
 def test_the_settings_have_the_defaults_of_the_readme() -> None:

@@ -40,6 +40,7 @@ READS = {
     "at once": lambda context: context.deps,
     "by getattr": lambda context: getattr(context, "deps", None),
     "in a copy": lambda context: dataclasses.replace(context, lang="en").deps,
+    "twice": lambda context: (context.deps, context.deps)[1],
     "only if there are any": lambda context: context.deps or "nobody",
 }
 
