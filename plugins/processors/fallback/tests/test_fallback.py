@@ -431,6 +431,17 @@ def test_models_that_rest_are_passed_over_unless_all_of_them_rest(scripted: Scri
     assert fold(ask(first)).get_content() == "one"
 
 
+def test_while_the_first_model_rests_models_that_rest_too_are_passed_over(
+    scripted: Scripted, ask: Ask, clock: Any
+) -> None:
+    one = scripted("one", [ModelOverloadedError("x")], answer("one"))
+    two = scripted("two", answer("two"), answer("two"))
+    fallback = Fallback(any=[one, two], cooldown_s=30, clock=clock)
+    first = scripted("first", [ModelOverloadedError("x")], answer("back"), fallback=fallback)
+    assert [fold(ask(first)).get_content() for _ in range(2)] == ["two", "two"]
+    assert (len(first.requests), len(one.requests)) == (1, 1)
+
+
 def test_a_cause_that_time_does_not_mend_gives_no_rest(scripted: Scripted, ask: Ask, clock: Any) -> None:
     small = scripted("small", answer("a"))
     fallback = Fallback(any=small, cooldown_s=30, clock=clock)
