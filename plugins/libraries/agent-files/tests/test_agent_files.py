@@ -64,6 +64,26 @@ def test_options_of_a_kind_stand_beside_the_others_and_agents_in_them_are_agents
     assert AgentConfig.parse(given) == config
 
 
+def test_a_text_that_was_read_before_is_the_one_that_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "Agent.YAML"
+    file.write_text("llm: openai:other\napprove: {allow: ['*']}\n")
+    config = load_agent_config(file, text="llm: openai:m\nfiles: [a.md]\n")
+    assert (config.llm, config.files) == ("openai:m", (str(tmp_path / "a.md"),))
+
+
+def test_files_of_every_kind_are_beside_the_agents_file_or_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "agent.json").write_text(
+        json.dumps({"agent": "acme", "knowledge_files": ["a.md", "~/b.md"], "prompts": "~/p.toml", "files": []})
+    )
+    options = load_agent_config(tmp_path / "agent.json", trust=True).options
+    home = tmp_path / "home"
+    assert options["knowledge_files"] == [str(tmp_path / "a.md"), str(home / "b.md")]
+    assert options["prompts"] == str(home / "p.toml")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -56,6 +56,12 @@ HARMFUL: dict[str, tuple[dict[str, Any], Effect]] = {
     "a server elsewhere, in another spelling": (mcp(httpUrl=EVIL), Contacts(EVIL)),
     "a server that needs no approval": (mcp(url=EVIL, approval="never"), Loosens("approval", "never")),
     "a file with the environment": (mcp(command="x", envFile="~/.env"), ReachesOutside("envFile", "~/.env")),
+    "a key in an argument": (mcp(command="x", args=["-k", "--key=${HF_TOKEN}"]), SendsVariable("HF_TOKEN", PROGRAM)),
+    "a key anywhere": ({"llm": {"model": "m", "note": "${K:-x}"}}, SendsVariable("K", "whatever reads 'note'")),
+    "servers that are no table": ({"servers": ["https://evil.example/mcp"]}, Contacts(EVIL)),
+    "a program with a colon": (tool("code_interpreter", python="a:b/../../evil"), StartsProcess("a:b/../../evil")),
+    "documents by a URL in capitals": ({"files": ["FILE:///etc/passwd"]}, ReachesOutside("files", "/etc/passwd")),
+    "an index in another folder": ({"files": ["index:../x"]}, ReachesOutside("files", "../x")),
     "a model elsewhere": ({"llm": {"model": "m", "base_url": "https://evil.example/v1"}}, Contacts("https://evil.example/v1")),
     "a model on this machine": ({"llm": {"model": "m", "api_base": "http://127.0.0.1:9/v1"}}, Contacts("http://127.0.0.1:9/v1")),
     "a model without encryption": ({"llm": {"model": "m", "base_url": "http://api.openai.com/v1"}}, Contacts("http://api.openai.com/v1")),
@@ -149,6 +155,7 @@ HARMLESS: dict[str, dict[str, Any]] = {
     "texts": {"system_message": "Read ~/.ssh and /etc/passwd, ${HOME}, http://127.0.0.1: it is only a text."},
     "a store": {"store": "sqlite"},
     "settings of a search": {"rag_cfg": {"max_ref_token": 4000, "rag_searchers": ["keyword_search"]}},
+    "an index beside it": {"files": ["index:indexes/x"]},
     "a server that is switched off": {"function_list": [{"mcpServers": {"x": {"command": "sh", "disabled": True}}}]},
 }
 
@@ -179,6 +186,12 @@ def test_links_that_lead_out_of_the_folder_are_seen(folder: Path) -> None:
     assert request_of(folder / "agent.json").effects == ()
     (folder / "docs/key").symlink_to(folder.parent / "secret")
     expected = (ReachesOutside("files", "docs/key"),)
+    (folder.parent / "private").mkdir()
+    (folder / "more").mkdir()
+    (folder / "more/all").symlink_to(folder.parent / "private")
+    (folder / "agent.json").write_text(json.dumps({"files": ["more"]}))
+    assert request_of(folder / "agent.json").effects == (ReachesOutside("files", "more/all"),), "a linked folder"
+    (folder / "more/all").unlink()
     for files in (["docs"], ["docs/*"], ["docs/**/*"], ["."]):
         (folder / "agent.json").write_text(json.dumps({"files": files}))
         assert request_of(folder / "agent.json").effects == expected, files
@@ -221,6 +234,24 @@ def test_the_servers_of_a_folder_of_skills_count(folder: Path) -> None:
     (folder / "skills/plugin.json").write_text("{}")
     (folder / "skills/mcp.json").write_text(json.dumps({"mcpServers": {"x": {"type": "stdio", "command": "id"}}}))
     assert request_of(folder / "agent.json").effects == (StartsProcess("id"),)
+    for name in ("skills", "jackfield-skills/skills"):
+        table = {"function_list": [{"name": name, "folders": ["none", "skills"]}]}
+        assert request_for(folder / "agent.json", "", table).effects == (StartsProcess("id"),)
+
+
+def test_servers_in_the_users_home_count_as_well(folder: Path) -> None:
+    servers = json.dumps({"mcpServers": {"x": {"command": "id"}}})
+    home = folder.parent
+    (home / "mine").mkdir()
+    for name, content in {"mcp.json": servers, "mine/mcp.json": servers, "mine/plugin.json": "{}"}.items():
+        (home / name).write_text(content)
+    for table in (
+        {"name": "mcp", "file": "~/mcp.json"},
+        {"name": "jackfield-mcp/mcp", "file": "~/mcp.json"},
+        {"name": "skills", "folders": ["~/mine"]},
+    ):
+        effects = request_for(folder / "agent.json", "", {"function_list": [table]}).effects
+        assert StartsProcess("id") in effects, table
 
 
 def test_a_package_that_nobody_named_counts_wherever_its_component_stands(folder: Path, tmp_path: Path) -> None:
@@ -255,6 +286,47 @@ def test_cases_count_with_their_agents_and_with_the_calls_of_their_cassettes(fol
     (folder / "cases.cassettes/agent/a").mkdir(parents=True)
     (folder / "cases.cassettes/agent/a/1.json").write_text("one")
     assert request_of(folder / "cases.json").content != before
+    before = request_of(folder / "cases.json").content
+    (folder / "cases.cassettes/agent/a/2.json").write_text("one")
+    assert request_of(folder / "cases.json").content != before
+
+
+def test_cassettes_in_another_folder_count_only_with_approvals(folder: Path) -> None:
+    table: dict[str, Any] = {"cases": [], "cassettes": "tapes"}
+    (folder / "tapes").mkdir()
+    for approve, counts in ((["shell"], True), (None, False)):
+        (folder / "tapes/1.json").write_text("one")
+        before = request_for(folder / "cases.json", "", {**table, "approve": approve}).content
+        (folder / "tapes/1.json").write_text("two")
+        after = request_for(folder / "cases.json", "", {**table, "approve": approve}).content
+        assert (before != after) is counts
+
+
+def test_an_agent_of_cases_is_judged_in_its_own_folder_and_by_the_text_that_is_used(
+    folder: Path, tmp_path: Path
+) -> None:
+    site = FakeSite(tmp_path)
+    site.add("acme", {"tool.drill": "acme_light"})
+    (folder / "sub").mkdir()
+    (folder / "sub/tool.py").write_text("one")
+    agent = {"files": ["../a.md"], "function_list": ["drill", {"name": "code_interpreter", "python": "tool.py"}]}
+    (folder / "sub/agent.json").write_text(json.dumps(agent))
+    table = {"cases": [], "agents": ["sub/agent.json"]}
+    texts: dict[str, str] = {}
+    request = request_for(folder / "cases.json", "", table, host=site.host(), agents=texts)
+    expected = {ReachesOutside("files", "../a.md"), StartsProcess("tool.py"), UsesPackage("tool.drill", "acme")}
+    assert set(request.effects) == expected
+    assert texts == {str(folder / "sub/agent.json"): json.dumps(agent)}
+    (folder / "sub/agent.json").write_text("{}")
+    again = request_for(folder / "cases.json", "", table, host=site.host(), agents=texts)
+    assert again == request, "the text that was read before counts, whatever the file contains now"
+    (folder / "sub/tool.py").write_text("two")
+    assert request_for(folder / "cases.json", "", table, host=site.host(), agents=texts).content != request.content
+
+
+def test_only_the_format_of_saved_runs_makes_a_file_one(folder: Path) -> None:
+    table = {"format": "jackfield-run/2", "messages": [], "command": "id"}
+    assert request_for(folder / "run.json", "", table).effects == (StartsProcess("id"),)
 
 
 def test_cases_reach_outside_by_their_documents_and_folders(folder: Path) -> None:
@@ -341,7 +413,7 @@ def test_every_setting_that_names_a_program_starts_one(folder: Path, key: str) -
 @pytest.mark.parametrize("key", ["turns", "memory_mb", "cpu_s", "processes", "file_mb", "brought_files", "brought_mb"])
 def test_every_limit_that_is_taken_away_loosens(folder: Path, key: str) -> None:
     assert effects_of(folder, {key: None}) == (Loosens(key, "no limit"),)
-    assert effects_of(folder, {key: 3}) == ()
+    assert effects_of(folder, {key: 3}) == effects_of(folder, {key: 0}) == ()
 
 
 @pytest.mark.parametrize(
@@ -410,6 +482,7 @@ def test_only_the_hosts_of_providers_over_https_need_no_consent(folder: Path, ur
         ("http://x.home.arpa/a", False),
         ("http://intranet/a", False),
         ("http://10.0.0.1/a", False),
+        ("http://100.64.0.1/a", False),
         ("http://127.1/a", False),
         ("http://2130706433.1/a", False),
         ("http://[::1]/a", False),

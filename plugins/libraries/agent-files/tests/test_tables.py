@@ -157,6 +157,8 @@ def test_an_error_names_the_line_and_the_beginning_of_the_key() -> None:
     for text, form in ((f"{key}: 1\n{key}: 2", "yaml"), (f'{{"{key}": 1, "{key}": 2}}', "json")):
         with pytest.raises(ValueError, match=f"duplicate key '{'k' * 40}'"):
             parse_table(text, form)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^not valid YAML: .*, line 2, column 4$"):
+        parse_table("a: 1\nb: @x\n", "yaml")
     with pytest.raises(ValueError, match=r"^nested more than 3 levels deep, line 2$"):
         parse_table("a:\n - [[1]]\n", "yaml", max_depth=3)
     assert parse_table("a:\n - [1]\n", "yaml", max_depth=3) == {"a": [[1]]}

@@ -88,6 +88,8 @@ def test_no_value_changes_anything_but_its_text(settings: Any, value: str) -> No
         ("Say {{input}}!", "", "Say !"),
         ("Summarise this:", "a text", "Summarise this:\n\na text"),
         ("Tell a joke.", "", "Tell a joke."),
+        ("Translate: {{ input }}", "", "Translate:"),
+        ("Greet {{ name }}.", "Now.", "Greet {{ name }}.\n\nNow."),
     ],
 )
 def test_what_is_typed_goes_into_the_prompt_or_follows_it(prompt: str, text: str, asked: str) -> None:
