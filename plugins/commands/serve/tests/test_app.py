@@ -13,7 +13,7 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, PluginNotFoundError, StoreUnavailableError
 from jackfield.plugins import PluginHost
-from jackfield.servers import HttpServer, Refusal, RequestRefusedError, owner_of, plain_refusal, refusal_of
+from jackfield.servers import OWNER, HttpServer, Refusal, RequestRefusedError, owner_of, plain_refusal, refusal_of
 from jackfield.testing import ScriptedModel, answer
 from jackfield_serve import ServingApp, Tokens, serving_app
 from jackfield_serving import MemoryStore
@@ -163,6 +163,18 @@ def test_the_owner_of_a_request_is_in_its_scope_and_the_callers_scope_is_left_al
     assert scope.keys() == scope_of("/acme").keys()
 
 
+def test_an_owner_that_is_in_the_scope_already_is_replaced() -> None:
+    tokens = Tokens([("ada", TOKEN)])
+    assert reply(app_of(Face(), tokens=tokens), scope_of("/acme", token=TOKEN, **{OWNER: "eve"}))[2] == b"ada"
+    assert reply(app_of(Face()), scope_of("/acme", **{OWNER: "eve"}))[2] == b""
+
+
+@pytest.mark.parametrize("path", ["/acme", "acme", "/acme/"])
+def test_two_faces_at_one_path_are_refused_however_it_is_written(path: str) -> None:
+    with pytest.raises(ConfigError, match="faces 'one' and 'two' both serve '/acme': remove one of them"):
+        app_of(Face("one", ("/acme",)), Face("two", ("/two", path)))
+
+
 def test_a_scope_that_names_another_application_keeps_it() -> None:
     face = Face()
     reply(app_of(face), scope_of("/acme", app="another"))
@@ -235,9 +247,10 @@ def test_an_error_is_a_refusal_in_the_form_of_the_face(
     assert ("face acme responded with 503: no" in caplog.text) is (status >= 500 and is_refused)
 
 
-def test_an_error_after_the_beginning_of_a_response_ends_the_connection() -> None:
-    with pytest.raises(ValueError, match="broken"):
-        asyncio.run(ask(app_of(Face(act=failing(ValueError("broken"), after=1))), scope_of("/acme")))
+@pytest.mark.parametrize("error", [ValueError("broken"), RequestRefusedError("broken", status=413)])
+def test_an_error_after_the_beginning_of_a_response_ends_the_connection(error: Exception) -> None:
+    with pytest.raises(type(error), match="broken"):
+        asyncio.run(ask(app_of(Face(act=failing(error, after=1))), scope_of("/acme")))
 
 
 @pytest.mark.parametrize("kind", ["http.disconnect", "websocket.disconnect"])

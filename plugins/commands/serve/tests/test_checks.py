@@ -84,6 +84,7 @@ def test_without_a_valid_token_a_request_is_refused() -> None:
 def test_a_function_may_name_the_owner() -> None:
     checks = Checks(owner=lambda request: request.get("user"), max_body_bytes=1)
     assert checks.admit({**scope(host="any.example"), "user": "ada"}) == "ada"
+    assert checks.admit({**scope(), "user": ""}) == "", "only None refuses a request"
     assert code_of(checks, scope()) == "unauthorized"
 
 

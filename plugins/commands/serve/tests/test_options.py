@@ -82,7 +82,7 @@ def test_numbers_at_their_bounds_are_taken() -> None:
     [
         ("agents/support.yaml", "support", "agents/support.yaml"),
         ("support", "support", "support"),
-        ("support.toml", "support", "support.toml"),
+        *((f"a:b/support.{form}", "support", f"a:b/support.{form}") for form in ("yaml", "yml", "toml", "json")),
         ("shop.agents:buyer", "buyer", "shop.agents:buyer"),
         ("shop:team.buyer", "buyer", "shop:team.buyer"),
         ("helper=shop.agents:buyer", "helper", "shop.agents:buyer"),
@@ -242,14 +242,17 @@ class _InOneProcess(HttpServer):
 
 
 def test_a_face_that_keeps_something_in_its_process_is_not_served_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_options, "load_server", lambda face, host: _InOneProcess())
-    words = ("a.yaml", "--face", "memo", "--store", "sqlite")
+    load = serve_options.load_server
+    monkeypatch.setattr(
+        serve_options, "load_server", lambda face, host: _InOneProcess() if face == "memo" else load(face, host)
+    )
+    words = ("a.yaml", "--face", "openai", "--face", "memo", "--store", "sqlite")
     message = (
         r"face 'memo' does not support multiple workers with its current settings: set memory_file, for .*\[settings"
     )
     with pytest.raises(ConfigError, match=message):
         make_app(read(*words, "--workers", "2"), {"hello": hello()})
-    assert make_app(read(*words), {"hello": hello()}).paths.keys() == {"/memo"}
+    assert make_app(read(*words), {"hello": hello()}).paths.keys() == {"/v1", "/memo"}
 
 
 def test_limits_and_tokens_of_the_options_reach_the_application(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_file_without_tokens_is_refused(tmp_path: Path) -> None:
 
 def test_a_line_with_more_than_two_words_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
-    file.write_text(f"ada lovelace {ADA}\n")
+    file.write_text(f"bob {BOB}\nada lovelace {ADA}\n")
     with pytest.raises(ConfigError, match="only an owner and a token") as caught:
         Tokens.read(file)
     assert ADA not in str(caught.value)
