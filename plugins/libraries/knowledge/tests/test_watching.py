@@ -155,6 +155,13 @@ def test_after_a_build_that_succeeds_pauses_grow_from_the_start_again() -> None:
     assert pauses == [2.0, 4.0, 8.0, 2.0, 2.0, 4.0, 2.0, 2.0]
 
 
+def test_a_watch_outlives_days_of_failures() -> None:
+    """Powers of two beyond the range of a float must not end it."""
+    builds, pauses = follow(*[rest] * 1030, failing=range(1029))
+    assert builds[-2:] == [["failed"], ["a"]]
+    assert set(pauses[10:-1]) == {300.0}
+
+
 def test_a_pause_after_failures_is_five_minutes_at_most() -> None:
     _, pauses = follow(*[rest] * 12, failing=range(12))
     assert pauses[6:] == [128.0, 256.0, 300.0, 300.0, 300.0, 300.0, 300.0]

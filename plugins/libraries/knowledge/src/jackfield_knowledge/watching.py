@@ -14,6 +14,7 @@ from jackfield_knowledge.index import KnowledgeIndex
 
 _SHARE = 20  # a check of many files is followed by a pause this many times as long
 _MOST_BACKOFF_S = 300.0
+_MOST_DOUBLINGS = 30  # beyond five minutes from any pause, and within the range of a float
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ async def watch(
                 debounce.note_built(fingerprint)
                 failures = 0
             else:
-                failures += 1
+                failures = min(failures + 1, _MOST_DOUBLINGS)
                 pause = min(_MOST_BACKOFF_S, pause * 2**failures)
         await sleep(pause)
 
