@@ -22,6 +22,7 @@ STYLES = """
 <style:style style:family="paragraph" style:name="Heading" style:parent-style-name="Title"/>
 <style:style style:family="paragraph" style:name="Heading" style:parent-style-name="Source_20_Code"/>
 <style:style style:family="text" style:name="Red" style:parent-style-name="Title"/>
+<style:style style:family="table" style:name="P3" style:master-page-name="First"/>
 <style:style style:family="paragraph" style:name="P1" style:master-page-name="First"/>
 <style:style style:family="paragraph" style:name="P2" style:parent-style-name="P1"/>
 <style:style style:family="paragraph" style:name="P3" style:master-page-name="">
@@ -135,6 +136,9 @@ AGAIN = 'text:continue-numbering="true"'
         (items(item("a"), style="L") + items(item("b"), style="L", more='text:continue-list="x"'), "1. a\n2. b"),
         (items(item("a"), style="L") + items(item("b"), style="Z", more=AGAIN), "1. a\n0. b"),
         (items(item("a"), style="L", more=AGAIN), "1. a"),
+        (items(item("a", items(item("b"))), style="L") + items(item("c", items(item("d"), more=AGAIN)), style="L"),
+         "1. a\n  4. b\n1. c\n  5. d"),
+        (items(item("a"), style="L") + "<text:p/>" + items(item("b"), style="L", more=AGAIN), "1. a\n2. b"),
         (items("<text:list-header><text:p>h</text:p></text:list-header>", item("a"), style="L"), "  h\n1. a"),
         (items("<text:list-item><text:p/><text:p>a</text:p><text:p>b<text:line-break/>c</text:p></text:list-item>"),
          "- a\n  b c"),
@@ -360,6 +364,13 @@ def slides(data: bytes) -> Document:
 def test_what_each_slide_repeats_is_left_out(file: Any, kind: str) -> None:
     document = slides(file("odp", page(frame("x", kind), frame("a"))))
     assert [block.text for block in document.blocks] == ["Slide 1", "a"]
+
+
+def test_all_that_a_slide_repeats_is_left_out_and_empty_slides_are_counted(file: Any) -> None:
+    around = (frame("T", "title"), frame("x", "footer"), frame("y", "page-number"), frame("z", "date-time"))
+    document = slides(file("odp", page(*around, frame("a"), *around[1:]) + page() + page(*around[1:])))
+    assert [block.text for block in document.blocks] == ["T", "a"]
+    assert document.metadata["slides"] == 3
 
 
 def test_an_empty_title_is_passed_over_and_notes_have_several_frames(file: Any) -> None:
