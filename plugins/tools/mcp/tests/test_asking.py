@@ -76,7 +76,10 @@ def test_a_question_is_declined_if_no_call_or_more_than_one_runs() -> None:
     assert one.questions == other.questions == []
 
 
-@pytest.mark.parametrize(("said", "action"), [(True, "accept"), (False, "decline"), ("yes", "decline"), (1, "decline")])
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [(True, "accept"), (False, "decline"), ("yes", "decline"), (1, "decline"), ({"a": "x"}, "decline")],
+)
 def test_an_address_is_shown_and_accepted_only_by_a_plain_yes(said: Any, action: str) -> None:
     person = Person(said)
     assert asked(ADDRESS, person) == {"action": action}
@@ -152,7 +155,7 @@ def sampled(sampler: Sampler, params: Any) -> Any:
 
 
 def test_a_model_gets_the_messages_and_the_options_of_a_server() -> None:
-    model = ScriptedModel([answer("one"), answer("two")])
+    model = ScriptedModel([answer("one"), answer("two"), answer("three")])
     sampler = Sampler("s", model, default_host())
     result = sampled(
         sampler,
@@ -164,7 +167,9 @@ def test_a_model_gets_the_messages_and_the_options_of_a_server() -> None:
     assert (result.role, result.content.text, result.stop_reason) == ("assistant", "one", "endTurn")
     assert result.model == model.address
     sampled(sampler, request(text("d")))
-    first, second = model.requests
+    sampled(sampler, request(text("e"), temperature=0))
+    first, second, third = model.requests
+    assert third.config.temperature == 0
     shown = [(message.role, message.get_text_content()) for message in first.messages]
     assert shown == [("system", "be short"), ("user", "a"), ("user", "b\nc")]
     assert (first.config.max_tokens, first.config.temperature, first.config.stop) == (7, 0.5, (".",))

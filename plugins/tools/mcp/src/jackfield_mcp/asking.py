@@ -71,9 +71,11 @@ class Asked:
                 )
                 return ElicitResult(action="decline")
         answer = await call.answer(question) if call.questions <= _MOST_QUESTIONS else False
+        if params.mode == "url":  # which has no fields to fill in
+            return ElicitResult(action="accept" if answer is True else "decline")
         if isinstance(answer, Mapping):
             content = _as_content(answer, params.requested_schema)
-        if answer is False or (content is None and params.mode != "url"):
+        if answer is False or content is None:
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=content)
 
