@@ -48,6 +48,9 @@ def called(kind: str, content: bytes, media_type: str) -> Any:
         (b'{"a": 1}', "application/json", '{"a": 1}'),
         (b"<a/>", "application/atom+xml", "<a/>"),
         (b"a", "text/html; charset=punycode", "a"),
+        ("Grüße".encode("latin-1"), "TEXT/Plain ; CHARSET=ISO-8859-1", "Grüße"),
+        (b"{}", "application/ld+json", "{}"),
+        (b"a: 1", "application/openapi+yaml", "a: 1"),
     ],
 )
 def test_text_that_came_as_bytes_is_shown(content: bytes, media_type: str, text: str) -> None:
@@ -55,6 +58,7 @@ def test_text_that_came_as_bytes_is_shown(content: bytes, media_type: str, text:
 
 
 def test_text_that_came_as_bytes_is_cut() -> None:
+    assert shown(b"x" * 200_000, "text/plain") == f"[a://b]\n{'x' * 200_000}"
     assert shown(b"x" * 200_005, "text/plain") == f"[a://b]\n{'x' * 200_000}\n[5 more characters]"
 
 
@@ -128,7 +132,8 @@ def test_a_structured_result_is_shown_unless_there_is_another_and_is_always_kept
     beside = results.of_call(result_of(block("text", text="one"), structured={"a": 1}), "s")
     assert (alone.content, beside.content) == ('{"a": 1}', "one")
     assert alone.metadata == beside.metadata == {"server": "s", "structured_content": {"a": 1}}
-    assert results.of_call(result_of(structured={}), "s").metadata["structured_content"] == {}
+    empty = results.of_call(result_of(structured={}), "s")
+    assert (empty.content, empty.metadata["structured_content"]) == ("{}", {})
 
 
 @pytest.mark.parametrize(
