@@ -60,6 +60,30 @@ def test_after_an_empty_batch_a_flight_goes_on_only_when_a_follower_waits() -> N
     asyncio.run(fly())
 
 
+def test_the_last_follower_to_leave_has_closed_the_stream_and_no_other_has() -> None:
+    async def fly() -> None:
+        closed = list[bool]()
+
+        async def batches() -> AsyncIterator[Sequence[ModelEvent]]:
+            try:
+                yield [TextDelta("x")]
+                await asyncio.Event().wait()
+            finally:
+                await settle()
+                closed.append(True)
+
+        flight = Flight(batches(), lambda over: None)
+        followers = [flight.follow(), flight.follow()]
+        for follower in followers:
+            assert await anext(follower) == TextDelta("x")
+        for follower, is_closed in zip(followers, ([], [True]), strict=True):
+            async with closing(follower):
+                pass
+            assert closed == is_closed
+
+    asyncio.run(fly())
+
+
 def test_a_flight_that_closes_takes_no_followers_and_leaves_its_successor_alone(
     make_cache: Callable[..., Cache], question: Callable[..., ChatRequest]
 ) -> None:

@@ -115,6 +115,21 @@ def test_a_form_is_accepted_if_it_is_complete_and_has_fields_of_the_protocol(
     assert result == ({"action": "accept", "content": values} if is_accepted else {"action": "decline"})
 
 
+def test_each_call_has_ten_questions() -> None:
+    person = Person()
+
+    async def run() -> list[str]:
+        questions, actions = Asked("s"), list[str]()
+        for _ in range(2):
+            call = questions.begin(ToolContext(ask=person), asyncio.get_running_loop())
+            actions += [(await questions.elicit(None, form({}))).action for _ in range(12)]
+            questions.end(call)
+        return actions
+
+    assert asyncio.run(run()) == [*["accept"] * 10, *["decline"] * 2] * 2
+    assert len(person.questions) == 20
+
+
 def test_the_questions_of_a_call_end_with_it() -> None:
     async def run() -> Any:
         is_asked = asyncio.Event()
