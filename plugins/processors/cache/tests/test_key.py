@@ -157,7 +157,7 @@ def test_a_read_only_schema_is_the_same_as_a_dict() -> None:
 
 @pytest.mark.parametrize("kind", ["image", "audio", "video"])
 def test_media_count_by_what_is_in_the_file_wherever_it_lies(tmp_path: Path, kind: str) -> None:
-    one, same, other = (tmp_path / name for name in ("one", "same", "other"))
+    one, same, other = (tmp_path / name for name in ("one 数%41", "same", "other"))
     one.write_bytes(b"picture")
     same.write_bytes(b"picture")
     other.write_bytes(b"another")
