@@ -446,6 +446,21 @@ def test_a_refused_call_is_told_to_the_model_and_not_made() -> None:
     assert results[1] == "2"
 
 
+@pytest.mark.parametrize(("own", "of_run", "made"), [(False, True, True), (True, False, False), (True, None, True)])
+def test_the_approval_of_a_run_replaces_that_of_its_agent(own: bool, of_run: bool | None, made: bool) -> None:
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return f"paid {to}"
+
+    agent = FnCallAgent([pay], ScriptedModel([calls(("pay", {"to": "Ada"})), answer("Done.")]), approve=lambda *_: own)
+    agent.ask("Pay.", approve=None if of_run is None else lambda *_: of_run)
+    assert paid == (["Ada"] if made else [])
+
+
 def test_the_answer_to_a_call_that_waited_does_not_allow_a_later_call_with_its_id() -> None:
     asked: list[str] = []
 

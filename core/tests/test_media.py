@@ -58,8 +58,10 @@ def test_a_path_that_cannot_be_read_says_why(tmp_path: Path, name: str) -> None:
 def test_a_file_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(PNG * 10)
-    with pytest.raises(UnsupportedInputError, match="larger than 100 bytes"):
-        read_media(path, "image", max_bytes=100)
+    for send in (read_media, lambda file, kind, **limits: address_of(str(file), kind, **limits)):
+        with pytest.raises(UnsupportedInputError, match="larger than 100 bytes"):
+            send(path, "image", max_bytes=100)
+        assert send(path, "image", max_bytes=len(PNG) * 10)
     assert read_media(path, "image", max_bytes=160).media_type == "image/png"
 
 

@@ -27,6 +27,13 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 PDF = b"%PDF-1.7\n"
 
 
+@pytest.mark.parametrize("length", [10, 255, 256, 20_000])
+def test_a_long_name_in_a_data_uri_keeps_its_end(length: int) -> None:
+    name = "文" * (length - 4) + ".pdf"
+    uri = write_data_uri("application/pdf", "aGk=", name)
+    assert split_data_uri(uri) == ("application/pdf", "aGk=", name[-255:])
+
+
 def test_a_data_uri_has_a_type_a_content_and_perhaps_a_name() -> None:
     uri = write_data_uri("image/png", "aaaa", "ä b/c.png")
     assert uri == "data:image/png;name=%C3%A4%20b%2Fc.png;base64,aaaa"
