@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +20,7 @@ from jackfield.retrieval import Embedded, Embedder, Purpose
 from jackfield.testing import ScriptedModel
 from jackfield_openai_server.face import OpenAIServer
 from jackfield_serve import serving_app
-from jackfield_testkit.faces import ServedFace
+from jackfield_testkit.faces import HttpRequest, ServedFace
 
 
 class Lengths(Embedder):
@@ -82,6 +84,27 @@ def test_as_many_texts_as_openai_takes_are_embedded_with_their_numbers(served: S
     reply = httpx.post(f"{served.url}/v1/embeddings", json=body, timeout=60).json()
     assert [entry["index"] for entry in reply["data"]] == list(range(2048))
     assert reply["usage"] == {"prompt_tokens": 2048, "total_tokens": 2048}
+
+
+def test_a_client_that_leaves_ends_its_request_to_the_embedder(
+    served: ServedFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    async def embed(*_: Any, **__: Any) -> Embedded:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError("it is never set")
+
+    monkeypatch.setattr(Lengths, "embed", embed)
+    body = json.dumps({"model": "lengths", "input": "a"}).encode()
+    with served.connect() as connection:
+        connection.sendall(HttpRequest(path="/v1/embeddings", body=body).encode())
+        assert asked.wait(30)
+    assert ended.wait(30)
 
 
 def test_embedders_are_closed_with_the_face(monkeypatch: pytest.MonkeyPatch, face: OpenAIServer) -> None:

@@ -318,6 +318,20 @@ def test_the_items_of_a_response_keep_their_order_and_roles() -> None:
     assert response(input=asked[-3:]).has_others is False
 
 
+@pytest.mark.parametrize("role", ["assistant", "system", "developer"])
+def test_only_users_send_media(role: str) -> None:
+    """An image in another message is refused, since the agent would not see it."""
+    parts = [item("input_text", text="See"), item("input_image", image_url="https://example.org/a.png")]
+    with pytest.raises(ParameterError, match="does not support parts of this type") as caught:
+        response(input=[item("message", role=role, content=parts)])
+    assert caught.value.param == "input"
+
+
+def test_a_summary_with_half_a_character_comes_back() -> None:
+    (message,) = response(input=[item("compaction", encrypted_content=seal_summary("half \ud83d"))]).messages
+    assert message.get_text_content().endswith("half ?")
+
+
 FLAGS: list[tuple[dict[str, Any], Mapping[str, Any]]] = [
     ({}, {"stream": False, "background": False, "store": True, "instructions": "", "previous": "", "conversation": ""}),
     ({"store": None, "stream": None}, {"store": True, "stream": False}),

@@ -648,6 +648,13 @@ def test_a_response_in_the_background_can_be_cancelled(client: openai.OpenAI) ->
     OPENAI_RESPONSE.validate_python(json.loads(cancelled.model_dump_json(exclude_unset=True)), strict=True)
 
 
+def test_a_response_that_is_still_active_is_cancelled_and_deleted(client: openai.OpenAI) -> None:
+    response = client.responses.create(model="helper", input="wait please", background=True)
+    client.responses.delete(response.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(response.id)
+
+
 def test_a_client_that_leaves_ends_a_response_in_the_foreground_and_no_other(
     served: ServedFace, client: openai.OpenAI
 ) -> None:

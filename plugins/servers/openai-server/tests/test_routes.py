@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -20,10 +20,10 @@ from openresponses.types.generated import CompactResource
 from websockets.sync.client import connect
 
 from jackfield import FnCallAgent
-from jackfield.events import ModelEvent, TextDelta
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
-from jackfield_serve import Tokens, serving_app
+from jackfield_serve import ServingApp, Tokens, serving_app
 from jackfield_testkit.faces import ServedFace
 
 RESOURCES = ("responses", "conversations", "chat.completions", "models", "embeddings", "files", "completions")
@@ -67,6 +67,8 @@ def routes_of_the_sdk() -> list[tuple[str, str]]:
 def script(request: ChatRequest) -> Any:
     text = request.messages[-1].get_text_content()
     if text.startswith("Summarise"):
+        if request.messages[0].get_text_content() == "Too long":
+            return [TextDelta("A summ"), ModelFinished("length")]
         return answer(f"A summary of {len(request.messages)} messages.")
     return answer(f"{len(request.messages)}: {text}")
 
@@ -101,8 +103,11 @@ def test_a_conversation_is_compacted_and_continued(served: ServedFace) -> None:
     url = f"{served.url}/v1/responses"
     first = httpx.post(url, json={"model": "helper", "input": "Hi"}).json()
     body = {"model": "helper", "previous_response_id": first["id"], "input": "And now?"}
+    serving = cast(ServingApp, served.app).serving
+    before = asyncio.run(serving.runs())
     reply = httpx.post(f"{url}/compact", json=body)
     compacted = reply.json()
+    assert asyncio.run(serving.runs()) == before, "its run is deleted"
     CompactResource.model_validate(compacted, strict=True)
     assert compacted["usage"]["input_tokens"] > 0
     (item,) = compacted["output"]
@@ -127,6 +132,11 @@ def test_what_cannot_be_compacted_is_refused(served: ServedFace, body: dict[str,
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
 
 
+def test_half_a_summary_is_an_error(served: ServedFace) -> None:
+    reply = httpx.post(f"{served.url}/v1/responses/compact", json={"model": "helper", "input": "Too long"})
+    assert (reply.status_code, "cannot compact" in reply.json()["error"]["message"]) == (500, True)
+
+
 # --- the WebSocket ---
 
 
@@ -143,15 +153,19 @@ def test_responses_follow_each_other_over_a_websocket(served: ServedFace) -> Non
 
 def test_an_error_over_a_websocket_is_an_envelope_and_the_connection_goes_on(served: ServedFace) -> None:
     with connect(f"ws{served.url.removeprefix('http')}/v1/responses") as socket:
-        for text, status in (
-            ("{", 400),
-            ('{"type": "response.cancel"}', 400),
-            ('{"type": "response.create", "model": "nobody", "input": "Hi"}', 404),
-            ('{"type": "response.create", "model": "helper", "input": "Hi", "background": true}', 400),
+        for text, status, code in (
+            ("{", 400, "invalid_json"),
+            ('{"type": "response.cancel"}', 400, "invalid_value"),
+            ('{"type": "response.create", "model": "nobody", "input": "Hi"}', 404, "model_not_found"),
+            (
+                '{"type": "response.create", "model": "helper", "input": "Hi", "background": true}',
+                400,
+                "unsupported_parameter",
+            ),
         ):
             socket.send(text)
             envelope = json.loads(socket.recv(timeout=30))
-            assert (envelope["type"], envelope["status"]) == ("error", status)
+            assert (envelope["type"], envelope["status"], envelope["error"]["code"]) == ("error", status, code)
             assert envelope["error"].keys() == {"message", "type", "param", "code"}
         socket.send('{"type": "response.create", "model": "helper", "input": "Hi"}')
         assert json.loads(socket.recv(timeout=30))["type"] == "response.created"
