@@ -9,6 +9,7 @@ import json
 import pkgutil
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
 from typing import Any, cast
@@ -193,12 +194,20 @@ def test_a_client_that_leaves_its_websocket_cancels_the_response() -> None:
         assert Patient.cancelled.wait(30)
 
 
-def test_a_websocket_needs_the_token() -> None:
+def test_a_websocket_needs_the_token_and_works_for_its_owner() -> None:
     agent = FnCallAgent(llm=ScriptedModel(script), name="helper")
     with ServedFace(serving_app({"helper": agent}, tokens=Tokens([("ada", TOKEN)]))) as served:
         url = f"ws{served.url.removeprefix('http')}/v1/responses"
         with pytest.raises(Exception, match="403"), connect(url):
             pass
         with connect(url, additional_headers={"Authorization": f"Bearer {TOKEN}"}) as socket:
-            socket.send('{"type": "response.create", "model": "helper", "input": "Hi"}')
+            socket.send('{"type": "response.create", "model": "helper", "input": "Hi", "store": false}')
             assert json.loads(socket.recv(timeout=30))["type"] == "response.created"
+            while json.loads(socket.recv(timeout=30))["type"] != "response.completed":
+                pass
+            serving = cast(ServingApp, served.app).serving
+            assert len(asyncio.run(serving.runs(owner="ada"))) == 1
+        ends_at = time.monotonic() + 30
+        while asyncio.run(serving.runs(owner="ada")) and time.monotonic() < ends_at:
+            time.sleep(0.01)
+        assert asyncio.run(serving.runs(owner="ada")) == [], "it was not to be stored"
