@@ -43,7 +43,10 @@ def test_the_context_and_the_state_come_first_and_are_kept() -> None:
     plain = read_request(body())
     assert [message.role for message in plain.messages] == ["user"]
     assert (plain.parent, plain.note) == ("", {"state": None, "context": []})
-    assert read_request(body(state=[])).note["state"] == []
+    for empty, text in (([], "[]"), (0, "0"), (False, "false")):
+        asked = read_request(body(state=empty))
+        assert asked.note["state"] == empty
+        assert asked.messages[0] == Message("system", f"State of the application, as JSON:\n{text}")
 
 
 def test_a_tool_without_parameters_takes_none() -> None:
@@ -76,6 +79,10 @@ def test_ids_have_at_most_200_characters(field: str, length: int, is_taken: bool
         ({"forwardedProps": {"a": 1}}, "forwardedProps is not supported"),
         ({"colour": "red"}, "colour is not supported: AG-UI does not define this field"),
         (
+            {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{**CALL, "colour": "red"}]}]},
+            r"^messages\.0\.toolCalls\.0\.colour is not supported",
+        ),
+        (
             {"tools": [{"name": "a", "description": "", "parameters": [1]}]},
             r"tools\.0\.parameters must be a JSON Schema",
         ),
@@ -89,7 +96,7 @@ def test_ids_have_at_most_200_characters(field: str, length: int, is_taken: bool
             r"resume\.1\.interruptId: an earlier entry already answers this interrupt",
         ),
     ],
-    ids=["a line", "no parent", "props", "unknown", "schema", "no payload", "a payload", "twice"],
+    ids=["a line", "no parent", "props", "unknown", "unknown inside", "schema", "no payload", "a payload", "twice"],
 )
 def test_a_request_that_does_not_fit_is_refused_by_its_field(more: dict[str, Any], reason: str) -> None:
     with pytest.raises(RequestRefusedError, match=reason):
@@ -156,7 +163,10 @@ def test_a_message_has_its_role_its_call_and_its_error() -> None:
             Message("assistant", "", reasoning_content="Hm"),
             Message("assistant", "Hello.", reasoning_content="Hm"),
             Message("assistant", "", function_call=LOOK, extra={"function_id": "c1"}),
-            Message("assistant", [ContentItem(text="See "), ContentItem(image="https://example.org/a.png")]),
+            Message(
+                "assistant",
+                [ContentItem(text=""), ContentItem(text="See "), ContentItem(image="https://example.org/a.png")],
+            ),
         )
     ]
     assert shown == [

@@ -36,6 +36,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield_ag_ui.ending import waiting_calls
+from jackfield_ag_ui.history import NOTE
 from jackfield_ag_ui.stream import STATE, EventFold
 
 Wire = dict[str, Any]
@@ -399,3 +400,83 @@ def test_calls_that_no_delta_showed_follow_those_that_were_shown_and_all_end() -
     assert [one["type"] for one in feed.wires[-3:]] == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
     [result] = only(feed(result_of("own")), "TOOL_CALL_RESULT")
     assert result["toolCallId"] == feed.wires[-2]["toolCallId"]
+
+
+def test_a_call_of_a_second_attempt_is_found_in_a_replay_that_has_no_first_one() -> None:
+    """The record omits withdrawn attempts, so the ids of a replay have no number of the attempt."""
+    needed = ApprovalNeeded((FunctionCall("pay", "{}"),), ("c1",))
+    live, again = Feed().begin(), Feed().begin()
+    live(FunctionCallDelta(0, "c1", "pay"), StreamReset("again"), FunctionCallDelta(0, "c1", "pay", "{}"))
+    for feed in (live, again):
+        feed(turn(asked("c1", "pay")), needed)
+    (shown,), (own,) = live.fold.waiting, again.fold.waiting
+    assert shown != own
+    for feed in (live, again):
+        for identity in (shown, own):
+            found = feed.fold.find_waiting(identity)
+            assert found is not None
+            assert found[1].call_id == "c1"
+    assert live.fold.find_waiting("call_1_0.root") is None
+
+
+def test_a_nested_agent_with_two_that_could_have_asked_it_names_none() -> None:
+    feed = Feed().begin()
+    for run, depth in (("a", 1), ("b", 1), ("c", 2)):
+        feed(TextDelta(run), run=run, depth=depth)
+    assert ["parentSubagentRunId" in one for one in only(feed.wires, "SUBAGENT_STARTED")] == [False] * 3
+
+
+def test_a_call_that_starts_again_after_a_pause_still_runs_once() -> None:
+    feed = Feed().begin()
+    started = ToolStarted(0, "c1", FunctionCall("clerk", "{}"))
+    feed(turn(asked("c1", "clerk")), started, started)
+    [call] = only(feed.wires, "TOOL_CALL_START")
+    [begun] = only(feed(TextDelta("Hm"), run="below", depth=1), "SUBAGENT_STARTED")
+    assert begun["parentToolCallId"] == call["toolCallId"]
+    feed(RunFinished("finished", (), Usage()), run="below", depth=1)
+    feed(result_of("c1"))
+    [begun] = only(feed(TextDelta("Ha"), run="other", depth=1), "SUBAGENT_STARTED")
+    assert "parentToolCallId" not in begun, "its call has ended"
+
+
+def test_a_result_belongs_to_the_latest_call_of_its_id() -> None:
+    """Models use ids of calls again in later turns."""
+    feed = Feed().begin()
+    for _ in range(2):
+        feed(turn(asked("c1")), ToolStarted(0, "c1", FunctionCall("look", "{}")), result_of("c1"))
+    begun = [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START")]
+    assert len({*begun}) == 2
+    assert [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_RESULT")] == begun
+
+
+def test_a_state_of_the_client_that_has_no_names_is_replaced() -> None:
+    for state in ([1], "page", 0):
+        feed = Feed()
+        note = {"id": "m", "state": state, "context": [], "system": []}
+        feed(RunStarted((Message("user", "Hi", extra={NOTE: note}),)))
+        feed(turn(asked("c1")), result_of("c1", metadata={STATE: {"a": 1}}))
+        assert only(feed.wires, "STATE_SNAPSHOT") == [{"type": "STATE_SNAPSHOT", "snapshot": {"a": 1}}]
+        assert feed.fold.state == {"a": 1}
+
+
+def test_an_interrupt_names_the_nested_agent_that_makes_the_call_and_no_other() -> None:
+    feed = Feed().begin()
+    feed(turn(asked("c1", "pay")))
+    feed(turn(asked("c1", "pay")), run="below", depth=1, agent="middle")
+    feed(turn(asked("c1", "pay")), run="deep", depth=2, agent="clerk")
+    pay = FunctionCall("pay", "{}")
+    feed(ApprovalNeeded((pay, pay, pay), ("c1", "a/c1", "a/b/c1"), agents=("", "middle", "middle/clerk")))
+    makers = [one.interrupt.get("subagentRunId") for one in feed.fold.waiting.values()]
+    assert makers == [None, "below", "deep"]
+    begun = [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START")]
+    assert [one.interrupt["toolCallId"] for one in feed.fold.waiting.values()] == begun
+
+
+def test_a_person_in_a_group_may_send_several_messages_at_once() -> None:
+    feed = Feed().begin()
+    texts = ("Hi", "Who pays?", "I do.", "Now.")
+    roles = ("user", "assistant", "user", "user")
+    said = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
+    feed(turn(said[1]), RunFinished("input_needed", (), Usage()), RunStarted(tuple(said)))
+    assert [one["content"] for one in feed.fold.messages] == list(texts)
+    assert len({one["id"] for one in feed.fold.messages}) == 4
