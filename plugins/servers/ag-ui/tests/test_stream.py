@@ -480,3 +480,12 @@ def test_a_person_in_a_group_may_send_several_messages_at_once() -> None:
     feed(turn(said[1]), RunFinished("input_needed", (), Usage()), RunStarted(tuple(said)))
     assert [one["content"] for one in feed.fold.messages] == list(texts)
     assert len({one["id"] for one in feed.fold.messages}) == 4
+
+
+def test_the_last_of_several_messages_of_a_response_may_grow() -> None:
+    feed = Feed().begin()
+    for texts in (["One."], ["One.", "Tw"], ["One.", "Two."]):
+        feed(ResponseReplaced(tuple(Message("assistant", text) for text in texts)))
+    feed.end()
+    assert [one["content"] for one in feed.fold.messages[1:]] == ["One.", "Two."]
+    assert [one["delta"] for one in only(feed.wires, "TEXT_MESSAGE_CONTENT")] == ["One.", "o."]
