@@ -239,6 +239,37 @@ def test_parts_of_a_presentation_that_cannot_be_read_are_named_and_the_rest_is_r
     assert document.metadata["unread"] == ["a chart on page 1", "slide 2", "the notes of slide 3"]
 
 
+def refer_first(target: str, kind: str) -> Callable[[bytes], bytes]:
+    """Add a relation before all others of a part."""
+    relation = f'<Relationship Id="rId98" Type="http://x/{kind}" Target="{target}"/><Relationship '.encode()
+    return lambda old: old.replace(b"<Relationship ", relation, 1)
+
+
+def test_a_drawing_after_one_that_cannot_be_read_is_read(files: Any) -> None:
+    parts = {
+        "ppt/slides/_rels/slide1.xml.rels": refer_first("broken.xml", "diagramData"),
+        "ppt/slides/broken.xml": damaged,
+    }
+    document = PptxParser().parse(files.changed(with_drawing(files, "diagramData"), parts), source="x.pptx")
+    assert [block.text for block in document.blocks] == ["Tea", "- Boil"]
+    assert document.metadata["unread"] == ["a diagram on page 1"]
+
+
+@pytest.mark.parametrize("kind", ["printerSettings", "threadedComment", "drawing"])
+def test_what_a_sheet_refers_to_first_hides_neither_its_charts_nor_its_comments(files: Any, kind: str) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["price", 3])
+    book.active["B1"].comment = Comment("Too much", "Ann")
+    chart = BarChart()
+    chart.title = "Prices"
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=1))
+    book.active.add_chart(chart)
+    data = files.changed(files.saved(book), {"xl/worksheets/_rels/sheet1.xml.rels": refer_first("/xl/gone.xml", kind)})
+    shown = texts(SpreadsheetParser(), data)
+    assert [text for text in shown if text.startswith("Chart: Prices")]
+    assert shown[-1] == "- Comment on B1 (Ann): Too much"
+
+
 def test_comments_and_notes_that_cannot_be_read_are_named(files: Any) -> None:
     def write(document: Any) -> None:
         paragraph = document.add_paragraph("Forty sockets")

@@ -141,6 +141,7 @@ def test_it_sees_nothing_of_the_users_session_and_leaves_nothing_behind(
         (WORD, "doc", "docx"),
         (b"{\\rtf1 Tea}", "doc", "docx"),
         (OLE + "PowerPoint Document".encode("utf-16-le"), "ppt", "pptx"),
+        (WORD + "PowerPoint Document".encode("utf-16-le"), "ppt", "pptx"),  # with a Word file in a slide
     ],
 )
 def test_the_content_decides_what_a_file_is_turned_into(
@@ -288,7 +289,10 @@ def test_an_office_that_makes_nothing_is_an_error(tmp_path: Path, script: str) -
         parse(program(tmp_path, script))
 
 
-def test_an_office_that_is_not_there_is_an_error() -> None:
+def test_an_office_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "exit 0")
+    (tmp_path / "office").rename(tmp_path / "soffice")
+    monkeypatch.setenv("PATH", str(tmp_path))  # another one is not what the user named
     with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: no program '/no/such/office'"):
         parse("/no/such/office")
 
