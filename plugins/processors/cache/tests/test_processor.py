@@ -395,6 +395,29 @@ def test_files_of_a_question_are_read_in_a_worker_thread_and_a_text_needs_none(
     assert [thread is threading.current_thread() for thread in read_by] == [True, False, False]
 
 
+def test_a_question_with_a_file_that_cannot_be_read_is_asked_and_told(
+    make_cache: MakeCache,
+    ask: Ask,
+    question: Question,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+    request = question(messages=(Message("user", [ContentItem(image=str(tmp_path / "a.png"))]),))
+    opened = Path.open
+
+    def refuse(path: Path, *options: Any, **more: Any) -> Any:
+        if path.name == "a.png":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *options, **more)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for _ in range(2):
+        assert ask(make_cache(), request, Inner(WHOLE)) == WHOLE
+    assert "the answer was not cached: [Errno 13] Permission denied" in caplog.text
+
+
 # --- wishes ---
 
 
@@ -571,8 +594,11 @@ def test_who_waits_and_signs_in_otherwise_asks_for_himself(make_cache: MakeCache
         tasks = [asyncio.create_task(gathered(cache.wrap(gate)(request))) for request in requests]
         while gate.asked < 4:
             await asyncio.sleep(0)
+        like_the_first = asyncio.create_task(gathered(cache.wrap(gate)(requests[0])))
+        await asyncio.sleep(0)
         gate.let.set()
         assert await asyncio.gather(*tasks) == [WHOLE] * 4
+        assert PluginEvent(SHARED_EVENT) in await like_the_first
 
     asyncio.run(asyncio.wait_for(both(), 20))
 
