@@ -168,6 +168,22 @@ def test_what_is_no_whole_answer_is_not_kept(
     assert ask(make_cache(), question(), Inner(WHOLE)) == WHOLE
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        [MediaDelta(ContentItem(image="data:image/png;base64,AAAA"))],
+        [FunctionCallDelta(0, "c", "f", "{}")],
+        [TextDelta(""), TextDelta("a"), TextDelta("")],
+    ],
+    ids=["media", "call", "text"],
+)
+def test_a_whole_answer_of_any_kind_is_kept(
+    make_cache: MakeCache, ask: Ask, question: Question, said: list[ModelEvent]
+) -> None:
+    ask(make_cache(), question(), Inner([*said, ModelFinished("stop")]))
+    assert _hits(ask(make_cache(), question(), Inner([])))
+
+
 @pytest.mark.parametrize("read", [0, 1, len(WHOLE) - 1])
 def test_an_answer_that_was_left_early_is_not_kept(
     make_cache: MakeCache, ask: Ask, question: Question, read: int
