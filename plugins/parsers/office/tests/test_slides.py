@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pptx.util import Emu
 
 from jackfield_office.slides import PptxParser
@@ -84,6 +85,21 @@ def test_tables_groups_and_links_are_read_in_order(files: Any) -> None:
         "in a group",
         "[page](https://e.org/)",
     ]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 2), (1, 3), (0, 3)])
+def test_a_merged_cell_is_repeated_in_the_rows_that_it_spans_and_no_others(files: Any, first: int, last: int) -> None:
+    def write(presentation: Any) -> None:
+        shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+        table = shapes.add_table(4, 2, *SIZE).table
+        for number, row in enumerate(table.rows):
+            row.cells[0].text = "" if first < number <= last else f"a{number}"
+            row.cells[1].text = f"b{number}"
+        table.cell(first, 0).merge(table.cell(last, 0))
+
+    merged = [first if first < number <= last else number for number in range(4)]
+    table = blocks(files.slides(write))[-1][2]
+    assert table.replace("|---|---|\n", "") == "\n".join(f"| a{n} | b{i} |" for i, n in enumerate(merged))
 
 
 def test_the_title_is_that_of_the_file_else_of_the_first_slide(files: Any) -> None:
