@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from jackfield.errors import ConfigError
 from jackfield.events import MediaDelta, RunEvent, ToolFinished
 from jackfield.messages import ContentItem, Message
 from jackfield_terminal import output_files
-from jackfield_terminal.output_files import OutputFiles
+from jackfield_terminal.output_files import OutputFiles, check_folder
 
 PNG = b"\x89PNG\r\n\x1a\n..."
 URI = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -54,7 +55,33 @@ def test_files_that_go_with_the_run_are_copied_and_a_changed_one_again(tmp_path:
 
 def test_files_that_stay_are_named_where_they_are(tmp_path: Path) -> None:
     outputs = OutputFiles(tmp_path / "out")
-    assert outputs.save(finished(files=["/data/x.csv"], files_are_temporary=False)) == [Path("/data/x.csv")]
+    for files in (["/data/x.csv", "/data/y.csv"], ("/data/x.csv", "/data/y.csv")):
+        saved = outputs.save(finished(files=files, files_are_temporary=False))
+        assert saved == [Path("/data/x.csv"), Path("/data/y.csv")]
+    assert outputs.saved == saved
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        (ContentItem(audio={"data": URI.replace("image/png", "audio/x-wav"), "format": "wav"}), "painter-1.wav"),
+        (ContentItem(image=URI.replace(";base64", ";charset=utf-8;x=1;base64")), "painter-1.png"),
+        (ContentItem(file=URI.replace("image/png", "x-acme/unknown")), "painter-1.bin"),
+    ],
+    ids=["audio", "parameters", "unknown"],
+)
+def test_every_form_of_inline_data_is_saved(item: ContentItem, name: str, tmp_path: Path) -> None:
+    outputs = OutputFiles(tmp_path / "out")
+    (path,) = outputs.save(finished(ContentItem(image="https://acme.example/x.png"), item))
+    assert (path.name, path.read_bytes()) == (name, PNG)
+
+
+def test_a_folder_for_output_may_not_exist_yet_but_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (None, str(tmp_path), str(tmp_path / "new")):
+        check_folder(folder)
+    with pytest.raises(ConfigError, match="is a file: specify a folder"):
+        check_folder(str(tmp_path / "file"))
 
 
 def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
@@ -118,14 +145,14 @@ def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
 def test_files_with_holes_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_files, "_MAX_FILE_BYTES", 3000)
     monkeypatch.setattr(output_files, "_MAX_TOTAL_BYTES", 5000)
-    for number, size in enumerate((2000, 4000, 2500, 1000)):
+    for number, size in enumerate((4000, 2000, 2500, 1000)):
         with (tmp_path / f"{number}.bin").open("wb") as file:
             file.truncate(size)
     outputs = OutputFiles(tmp_path / "out")
     files = [str(tmp_path / f"{number}.bin") for number in range(4)]
     kept = outputs.save(finished(files=files, files_are_temporary=True))
     assert [path.stat().st_size for path in kept] == [2000, 2500]
-    assert [problem.split()[0] for problem in outputs.problems] == ["1.bin", "3.bin"]
+    assert [problem.split()[0] for problem in outputs.problems] == ["0.bin", "3.bin"]
 
 
 def test_a_file_that_grows_while_it_is_copied_has_an_end() -> None:

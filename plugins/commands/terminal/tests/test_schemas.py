@@ -45,6 +45,12 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     [
         ("ok bool", "ok", {"type": "boolean"}),
         ("height float: in metres", "height", {"type": "number", "description": "in metres"}),
+        (
+            "tags str[]: in lower case",
+            "tags",
+            {"type": "array", "items": {"type": "string"}, "description": "in lower case"},
+        ),
+        (", ".join(f"field_{number} int" for number in range(500)), "field_499", {"type": "integer"}),
         ("tags str[]", "tags", {"type": "array", "items": {"type": "string"}}),
         ("名字 str", "名字", {"type": "string"}),
         ("name: the first, and\nage int", "name", {"type": "string", "description": "the first, and"}),

@@ -41,11 +41,12 @@ def test_each_source_can_be_told_from_the_next() -> None:
 
 def test_citations_are_footnotes_in_place_of_the_sources() -> None:
     summary = Summary(clock=lambda: 1.0)
-    answer = Message("assistant", "48 [1]. Red [3].")
+    answer = Message("assistant", "48 [1]. Red [3]. Blue [3].")
     marks = [
         {"mark": "1", "location": "a.pdf", "page": 3, "quote": "48\nsockets", "answer_ranges": [[3, 6]]},
         {"mark": "3", "location": "b.md", "headings": ["Plugs"], "answer_ranges": [[12, 15]]},
         {"mark": "2", "location": "c.md", "answer_ranges": [[3, 6]]},  # of another answer
+        {"mark": "3", "location": "b.md", "headings": ["Plugs"], "answer_ranges": [[22, 25]]},  # once more
     ]
     data = {"sources": ["a.pdf", "b.md", "c.md"], "citations": marks}
     summary.feed(RunEvent("r", 1, "a", 0, PluginEvent("acme.cited", data)))
