@@ -9,6 +9,7 @@ import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
+from email.message import EmailMessage
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,14 @@ WITH_CONFIG = f"""
     {PARSER}
     class Config(config.Config):
         depth: int = 1
+"""
+PICTURES = """
+    from jackfield.retrieval import Document, Parser, Part
+
+    class LineParser(Parser):
+        def parse(self, data, *, source):
+            settings = (f"{key}={value}" for key, value in sorted(self.cfg.items()))
+            return Document(source, (), "", parts=tuple(Part(one, b"x") for one in settings))
 """
 TOUCH = """
     from pathlib import Path
@@ -285,6 +294,17 @@ def test_the_reader_of_a_configuration_names_the_setting_that_is_wrong(site: Sit
             RAGConfig.parse(wrong).reader(host)
     config = RAGConfig.parse({"parsers": {"lines": {"depth": 3}}, "parser_for": {"ln": "lines"}})
     assert read(config.reader(host, kept_chars=1), write("a.ln", b"x")).metadata == {"depth": 3}
+
+
+def test_pictures_are_looked_for_with_the_settings_of_the_parser(site: Site, write: Write) -> None:
+    facts = "extensions=('ln',), pictures='parser_lines:LineParser'"
+    site.install("lines", parser="lines", facts=facts, body=PICTURES)
+    host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
+    reader = DocumentReader(host, parser_cfg={"lines": {"password": "p"}, "other": {"password": "q"}})
+    path = write("a.ln", b"x")
+    for most in (1, 2, 3):
+        parts = asyncio.run(reader.pictures(path, most=most))
+        assert [part.name for part in parts] == [f"max_pictures={most}", "password=p"][:most]
 
 
 def test_one_bad_file_does_not_stop_the_others(site: Site, write: Write) -> None:
@@ -539,6 +559,19 @@ def test_files_in_files_are_read_three_levels_deep(tmp_path: Path) -> None:
     assert reader._open_part(str(path), inner, StopSignal())[0] == "0.zip"
     with pytest.raises(DocParserError, match=r"0\.zip contains no file text\.txt"):
         reader._open_part(str(path), f"{inner} › text.txt", StopSignal())
+
+
+def test_of_parts_with_one_name_each_is_opened_by_its_own(tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["Subject"] = "s"
+    for text in ("one", "two", "three"):
+        message.add_attachment(text, filename="a.txt")
+    (tmp_path / "x.eml").write_bytes(message.as_bytes())
+    reader = DocumentReader()
+    document = asyncio.run(reader.read(tmp_path / "x.eml"))
+    for name, text in (("a.txt", b"one"), ("a (2).txt", b"two"), ("a (3).txt", b"three")):
+        assert [block.text for block in document.blocks if block.part == name] == [name, text.decode()]
+        assert reader._open_part(str(tmp_path / "x.eml"), name, StopSignal())[1].strip() == text
 
 
 def test_parsers_that_cannot_be_used_are_named_once_with_their_reason() -> None:
