@@ -62,6 +62,18 @@ def test_an_address_may_have_the_version_or_not(server: FakeOpenAI, make_model: 
     assert "authorization" not in request.native_headers
 
 
+@pytest.mark.parametrize(
+    ("base_url", "path"),
+    [
+        ("http://h/v1", "/v1/messages"),
+        ("http://h/v1/proxy", "/v1/proxy/v1/messages"),
+        ("http://h/v1beta", "/v1beta/v1/messages"),
+    ],
+)
+def test_only_an_address_that_ends_in_the_version_has_it(make_model: Any, base_url: str, path: str) -> None:
+    assert make_model(base_url=base_url).server().url == f"http://h{path}"
+
+
 def test_a_token_is_a_bearer_and_takes_the_place_of_a_key(
     server: FakeOpenAI, make_model: Any, clean_environment: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +186,12 @@ def test_thinking_that_a_model_is_known_not_to_take_is_refused_with_what_it_take
 ) -> None:
     with pytest.raises(ConfigError, match=hint):
         make_model(model=model, **config)
+
+
+def test_a_model_that_cannot_think_may_be_told_not_to(make_model: Any) -> None:
+    assert make_model(model="claude-3-opus-20240229", thinking="disabled").facts.forced_calls
+    assert make_model(model="claude-opus-4-6", thinking="adaptive").facts.forced_calls
+    assert not make_model(model="claude-opus-4-6", thinking="enabled").facts.forced_calls
 
 
 @pytest.mark.parametrize(
@@ -472,11 +490,13 @@ def test_white_space_before_a_call_is_not_sent_back_and_the_rest_is(server: Fake
     assert native(server)["messages"][1]["content"] == [thought, call]
 
 
-@pytest.mark.parametrize("why", ["another server", "changed", "not wanted", "edited", "another backend"])
+@pytest.mark.parametrize("why", ["another server", "changed", "said more", "not wanted", "edited", "another backend"])
 def test_a_thought_stays_here(server: FakeOpenAI, make_model: Any, why: str) -> None:
     answer = thought_and_call(server, make_model())
     if why == "changed":
         answer[-1] = answer[-1].replace(function_call=FunctionCall("another", "{}"))
+    if why == "said more":
+        answer.insert(0, answer[0].replace(content="and then", reasoning_content=None))
     if why == "edited":
         answer = [
             m.replace(origin=Origin(backend="anthropic", data={**(m.origin.data or {}), "content": 3}))
@@ -490,18 +510,36 @@ def test_a_thought_stays_here(server: FakeOpenAI, make_model: Any, why: str) -> 
     server.reply(replies.text("ok"))
     model = make_model(base_url=url, send_reasoning=why != "not wanted")
     ask(model, [HELLO, *answer, Message("function", "noon", name="get_time")], [TIME])
-    assert [block["type"] for block in native(server)["messages"][1]["content"]] == ["tool_use"]
+    kinds = [block["type"] for block in native(server)["messages"][1]["content"]]
+    assert kinds == (["text", "tool_use"] if why == "said more" else ["tool_use"])
     assert SIGNATURE.encode() not in server.requests[-1].body
+
+
+def test_a_call_goes_back_with_the_arguments_of_the_history_beside_its_thought(
+    server: FakeOpenAI, make_model: Any
+) -> None:
+    model = make_model(thinking_budget=1024)
+    *thoughts, call = thought_and_call(server, model)
+    server.reply(replies.text("ok"))
+    call = call.replace(function_call=FunctionCall("get_time", '{"zone": "UTC"}'))
+    ask(model, [HELLO, *thoughts, call, Message("function", "noon", name="get_time")], [TIME])
+    thought, sent = native(server)["messages"][1]["content"]
+    assert (thought["signature"], sent["input"]) == (SIGNATURE, {"zone": "UTC"})
 
 
 def test_thoughts_that_nobody_may_read_go_back_too(server: FakeOpenAI, make_model: Any) -> None:
     hidden = {"type": "redacted_thinking", "data": "opaque=="}
     model = make_model()
-    server.reply(raw_answer(hidden, {"type": "text", "text": "yes"}), replies.text("ok"))
+    server.reply(raw_answer(hidden, {"type": "text", "text": "yes"}))
     said = ask(model).messages
     assert [message.content for message in said] == ["yes"]
-    ask(model, [HELLO, *said, HELLO])
-    assert native(server)["messages"][1]["content"] == [hidden, {"type": "text", "text": "yes"}]
+    for send, content in (
+        (True, [hidden, {"type": "text", "text": "yes"}]),
+        (False, [{"type": "text", "text": "yes"}]),
+    ):
+        server.reply(replies.text("ok"))
+        ask(make_model(send_reasoning=send), [HELLO, *said, HELLO])
+        assert native(server)["messages"][1]["content"] == content
 
 
 def test_reasoning_that_no_longer_fits_its_history_is_dropped_by_the_server(

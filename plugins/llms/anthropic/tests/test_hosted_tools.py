@@ -224,6 +224,14 @@ def test_the_server_counts_the_tokens_of_a_prompt(server: FakeOpenAI, make_model
     assert set(request.native) == {"model", "messages", "system", "tools", "thinking"}
 
 
+def test_a_prompt_is_counted_with_the_options_of_the_call(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.raw(b'{"input_tokens": 42}'))
+    assert make_model().count_tokens("hello", [TIME], config={"function_choice": "get_time"}) == 42
+    assert server.requests[-1].native["tool_choice"] == {"type": "tool", "name": "get_time"}
+    with pytest.raises(UnsupportedInputError, match="claude-opus-5 does not support temperature"):
+        make_model(model="claude-opus-5").count_tokens("hello", config={"temperature": 0})
+
+
 @pytest.mark.parametrize("retries", [0, 1])
 def test_counting_is_retried_as_often_as_an_answer(server: FakeOpenAI, make_model: Any, retries: int) -> None:
     server.reply(replies.error(529, "Overloaded", code="overloaded_error"), replies.raw(b'{"input_tokens": 42}'))

@@ -130,6 +130,48 @@ def test_an_image_of_a_user_that_the_protocol_does_not_take_is_refused_and_one_o
     assert "image left out" in str(result["content"])
 
 
+def test_a_history_begins_with_the_user_and_ends_without_white_space() -> None:
+    def sent(*messages: Message) -> list[tuple[str, list[str]]]:
+        told = body_of("test-model", messages)["messages"]
+        return [(message["role"], [block["text"] for block in message["content"]]) for message in told]
+
+    nothing = ("user", ["(The user has written nothing yet.)"])
+    assert sent(Message("system", "be brief")) == [nothing]
+    assert sent(Message("assistant", "a")) == [nothing, ("assistant", ["a"])]
+    begun = [Message("user", "a"), Message("assistant", "  b\n c \n")]
+    assert sent(*begun) == [("user", ["a"]), ("assistant", ["  b\n c"])]
+    assert sent(*begun, Message("user", "d")) == [("user", ["a"]), ("assistant", ["  b\n c \n"]), ("user", ["d"])]
+
+
+def test_a_result_that_nobody_asked_for_follows_those_of_the_calls_with_its_media() -> None:
+    call = Message("assistant", "", function_call=FunctionCall("draw", "{}"), extra={"function_id": "c1"})
+    own = Message("function", "done", name="draw", extra={"function_id": "c1"})
+    stray = Message("function", [ContentItem(text="a plot"), ContentItem(image=JPEG)], name="plot")
+    body = body_of("test-model", [Message("user", "a"), call, own, stray])
+    result, text, image = body["messages"][-1]["content"]
+    assert (result["type"], result["content"]) == ("tool_result", "done")
+    assert text == {"type": "text", "text": "Result of the tool plot:\na plot"}
+    assert image["type"] == "image"
+
+
+def test_every_image_that_a_tool_returns_is_sent_or_noted() -> None:
+    items = [ContentItem(image=BITMAP), ContentItem(image=JPEG), ContentItem(image=BITMAP), ContentItem(text="end")]
+    call = Message("assistant", "", function_call=FunctionCall("draw", "{}"))
+    body = body_of("test-model", [Message("user", "a"), call, Message("function", items, name="draw")])
+    (result,) = body["messages"][-1]["content"]
+    told = [block.get("text", block["type"])[:15] for block in result["content"]]
+    assert told == ["end", "(image left out", "image", "(image left out"]
+
+
+@pytest.mark.parametrize(("name", "title"), [("", {}), (";name=report.pdf", {"title": "report.pdf"})])
+def test_a_document_has_a_title_if_it_has_a_name(name: str, title: dict[str, str]) -> None:
+    pdf = base64.b64encode(b"%PDF-1.7").decode()
+    item = ContentItem(file=f"DATA:application/pdf{name};base64,{pdf}")
+    (block,) = body_of("test-model", [Message("user", [item])])["messages"][0]["content"]
+    source = {"type": "base64", "media_type": "application/pdf", "data": pdf}
+    assert block == {"type": "document", "source": source, **title}
+
+
 # --- schemas ----------------------------------------------------------------------------------------------------------
 
 plain_schemas = st.sampled_from(
@@ -194,6 +236,14 @@ def test_a_constraint_that_the_server_does_not_know_becomes_a_text_for_the_model
             "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
             "type": "object",
             "properties": {"first": {"$ref": "#/$defs/Node"}},
+        },
+        {
+            "$defs": {
+                "Tree": {"type": "object", "properties": {"leaf": {"$ref": "#/$defs/Leaf"}}},
+                "Leaf": {"type": "object", "properties": {"tree": {"$ref": "#/$defs/Tree"}}},
+            },
+            "type": "object",
+            "properties": {"root": {"$ref": "#/$defs/Tree"}},
         },
     ],
 )

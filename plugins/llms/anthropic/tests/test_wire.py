@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import Message
+from jackfield.messages import FunctionCall, Message
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_anthropic.answer import MAX_PAUSES, usage_of
 from jackfield_anthropic.config import AnthropicConfig
@@ -199,6 +200,40 @@ def test_the_cache_is_marked_at_the_end_of_each_kept_part(config: dict[str, Any]
     assert "cache_control" not in str(body(messages=history, functions=(FUNCTION,)))
 
 
+def test_the_extra_body_wins_over_every_part() -> None:
+    made = body(config={"thinking": "adaptive"}, max_tokens=5, extra_body={"max_tokens": 9, "thinking": None, "own": 1})
+    assert (made["max_tokens"], made["thinking"], made["own"]) == (9, None, 1)
+
+
+def test_a_schema_in_words_is_in_the_language_of_the_call() -> None:
+    wanted = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
+    asked = ChatRequest("m", (Message("user", "hi"),), config=GenerateConfig(response_format=wanted))
+    config = AnthropicConfig(model="m")
+    english, chinese = (request_body(replace(asked, lang=lang), config)["system"][-1]["text"] for lang in ("en", "zh"))
+    assert english.isascii()
+    assert not chinese.isascii()
+
+
+def test_each_function_is_told_apart_from_hosted_tools_and_keeps_what_it_states() -> None:
+    other = {"name": "web_search", "description": "", "parameters": {"type": "object"}, "strict": False}
+    sent = body(functions=(FUNCTION, other))["tools"][1]
+    assert sent == {"name": "web_search", "description": "", "input_schema": {"type": "object"}, "strict": False}
+    for functions in ((FUNCTION, other), (other, FUNCTION)):
+        with pytest.raises(UnsupportedInputError, match="'web_search' is both a hosted tool and a function"):
+            body(config={"hosted_tools": ("code_execution", "web_search")}, functions=functions)
+
+
+@pytest.mark.parametrize("kind", ["adaptive", "between_tools", "disabled"])
+def test_only_enabled_thinking_needs_reasoning_before_calls(kind: str) -> None:
+    history = (
+        Message("user", "hi"),
+        Message("assistant", "", function_call=FunctionCall("f", "{}")),
+        Message("function", "done", name="f"),
+    )
+    assert body(config={"thinking": kind}, messages=history, functions=(FUNCTION,))["thinking"] == {"type": kind}
+    assert "thinking" not in body(config={"thinking": "enabled"}, messages=history, functions=(FUNCTION,))
+
+
 def test_only_what_can_be_counted_is_counted() -> None:
     made = body(
         config={"thinking": "enabled"}, functions=(FUNCTION,), reasoning_effort="low", stop=["x"], temperature=1
@@ -278,6 +313,13 @@ OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}}
         (
             {"type": "integer", "minimum": 1, "maximum": 9, "description": "n"},
             {"type": "integer", "description": "n (minimum: 1, maximum: 9)"},
+        ),
+        (
+            {"type": ["array", "string"], "items": {"type": "integer"}, "minItems": 1, "description": "d"},
+            {
+                "description": "d",
+                "anyOf": [{"type": "array", "items": {"type": "integer"}, "minItems": 1}, {"type": "string"}],
+            },
         ),
         (
             {"type": ["string", "null"], "title": "t", "enum": ["a", None]},
