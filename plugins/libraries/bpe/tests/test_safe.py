@@ -158,6 +158,24 @@ def test_a_text_may_be_normalised_first(encoding: tiktoken.Encoding, text: str, 
     assert start == text or safe.count(text[: len(start) + 1]) > most
 
 
+@pytest.mark.parametrize("text", ["e\u0301", "tea e\u0301", "e\u0301 tea"])
+def test_a_text_that_fits_is_not_cut_because_it_is_normalised(encoding: tiktoken.Encoding, text: str) -> None:
+    safe = SafeEncoding(encoding, normal_form="NFC")
+    assert safe.cut(text, safe.count(text)) == text
+    assert safe.cut(text, safe.count(text) + 1) == text
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2])
+def test_a_long_word_is_not_split_where_the_break_before_it_is_far_away(
+    safe: SafeEncoding, encoding: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    monkeypatch.setattr(jackfield_bpe.safe, "LONGEST", PART)
+    long = "tea " + "the" * (PART // 3 - 1) + "weather"[:offset]
+    for text in (long, long + " and more. " * 9):
+        assert len(text) > PART - 3
+        assert safe.encode(text) == encoding.encode_ordinary(text)
+
+
 @pytest.mark.parametrize("tokens", [[-1], [2**40], [10**6], [0, 10**6]])
 def test_a_token_that_is_not_there_is_told(safe: SafeEncoding, tokens: list[int]) -> None:
     with pytest.raises(ValueError, match="'small' does not contain this token"):

@@ -57,6 +57,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         (b"", "no token for 256 of the 256 bytes"),
         (lines(BYTES[:-2]), "no token for 2 of the 256 bytes"),
+        (lines(BYTES[1:]), "no token for 1 of the 256 bytes"),
         (lines([*BYTES, b"te"]).replace(b" 256", b" 7"), "several tokens share one rank"),
         (b"<html>not found</html>", "not a vocabulary in tiktoken's format"),
         (lines(BYTES) + b"dGVh two\n", "not a vocabulary in tiktoken's format"),

@@ -63,6 +63,11 @@ IMAGE = ContentItem(image="http://localhost/a.png")
         ("zh", {"results": (_result(IMAGE),)}, "（scan 还返回了 1 个非文本项目。）"),
         (
             "en",
+            {"results": (_result(ContentItem(audio="http://h/a.mp3"), ContentItem(video="http://h/a.mp4")),)},
+            "(scan also returned 2 item(s) that are not text.)",
+        ),
+        (
+            "en",
             {"results": (_result(TEXT, IMAGE), _result(TEXT, name="read"))},
             "scan returned:\nok\n(scan also returned 1 item(s) that are not text.)\n\nread returned:\nok",
         ),

@@ -318,6 +318,9 @@ def test_calls_that_nobody_asked_for_are_followed_by_an_answer(ask: Any, made: A
     answer = ask(SUM, *history)
     assert made(answer) == []
     assert "found it" in answer.get_content()
+    answer = ask("call wait: 5\ncall web_search: x", *history)
+    assert made(answer) == []
+    assert "found it" in answer.get_content()
 
 
 def test_documents_that_a_tool_brings_are_quoted_and_not_shown_whole(ask: Any) -> None:

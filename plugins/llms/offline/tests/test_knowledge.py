@@ -55,6 +55,16 @@ def test_a_block_that_was_cut_is_read_as_far_as_it_goes() -> None:
     assert passages_in_block("# Knowledge Base\n\n## The content from a:\n\n```\nhalf") == [Passage("half", "a")]
 
 
+def test_a_fence_without_a_heading_of_its_own_belongs_to_no_source() -> None:
+    text = _block(("a", "one")) + "\n\n```\nanother\n```\n\n## The content from b:\n\n```\ntwo\n```"
+    assert passages_in_block(text) == [Passage("one", "a"), Passage("two", "b")]
+
+
+def test_the_numbers_of_passages_are_not_part_of_them() -> None:
+    text = "[1]\none [2]\n\n...\n\n[D12]\n[page: 3]\ntwo\n[1234]\nthree"
+    assert passages_in_block(_block(("a", text))) == [Passage("one [2]", "a"), Passage("two\n[1234]\nthree", "a", 3)]
+
+
 def test_a_system_message_without_a_block_holds_no_passages() -> None:
     assert passages_in_block("Be brief.\n```\nx\n```") == []
 
@@ -65,7 +75,14 @@ def test_results_are_documents_if_they_list_some_and_text_otherwise() -> None:
         Passage("one", "b.md", 2),
         Passage("two", "b.md"),
     ]
-    for other in ("[1, 2]", f"{listed[:-1]}, 2]", '[{"url": "a"}]', '[{"text": ["a"]}]', '[{"url": "a", "text": "b"}]'):
+    for other in (
+        "[" * 100_000,
+        "[1, 2]",
+        f"{listed[:-1]}, 2]",
+        '[{"url": "a"}]',
+        '[{"text": ["a"]}]',
+        '[{"url": "a", "text": "b"}]',
+    ):
         assert passages_in_result(Message("function", other, name="f")) == [Passage(other, "f", from_tool=True)]
 
 
