@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.errors import ModelResponseError
-from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
-from jackfield.messages import ModelResponse, Usage
+from jackfield.errors import ModelOverloadedError, ModelRequestError, ModelResponseError
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, ModelResponse, Usage
 from jackfield.models import fold
-from jackfield_dashscope.answer import DashScopeReader, usage_of
+from jackfield_dashscope.answer import SEARCH_EVENT, DashScopeReader, usage_of
 from jackfield_http import Failures
 
 Chunk = dict[str, Any]
@@ -93,6 +102,42 @@ def test_usage_in_every_chunk_is_reported_once_and_the_last_counts() -> None:
 def test_usage_that_follows_the_end_counts() -> None:
     late = {"output": {"choices": []}, "usage": {"input_tokens": 7, "output_tokens": 2}, "request_id": "r"}
     assert answer(chunk({"content": "x"}, "stop"), late).usage.total_tokens == 9
+    early = chunk({"content": "x"}, usage={"input_tokens": 7, "output_tokens": 1})
+    assert answer(early, chunk({"content": "y"}, "stop"), late).usage.total_tokens == 9
+
+
+def test_the_id_is_that_of_the_answer_else_that_of_its_headers() -> None:
+    for more, expected in (({}, "of the answer"), ({"request_id": None}, "of the headers")):
+        reader = DashScopeReader(Failures("b", headers={"x-request-id": "of the headers"}), "m")
+        ended = {**chunk({"content": "x"}, "stop", model="answering"), "request_id": "of the answer", **more}
+        (finished,) = [one for one in [*reader.feed(event(ended)), *reader.finish()] if isinstance(one, ModelFinished)]
+        assert (finished.response_id, finished.model) == (expected, "answering")
+
+
+def test_what_a_search_found_is_reported_once() -> None:
+    found = {"search_results": [{"url": "https://h/"}]}
+    chunks = [chunk({"content": text}, reason) for text, reason in (("a", "null"), ("b", "null"), ("c", "stop"))]
+    for one in chunks[1:]:
+        one["output"]["search_info"] = found
+    reported = [one for one in read(*map(event, chunks)) if isinstance(one, PluginEvent)]
+    assert [(one.name, one.data) for one in reported] == [(SEARCH_EVENT, found)]
+
+
+def test_every_part_of_a_content_is_an_event_in_its_place() -> None:
+    parts = [
+        {"text": "a"},
+        {"image": "http://h/a.png"},
+        {"audio": {"url": "http://h/a.wav"}},
+        {"audio": "http://h/b.wav"},
+    ]
+    events = read(event(chunk({"content": [*parts, {"text": "b"}]}, "stop")))
+    assert events[:-1] == [
+        TextDelta("a"),
+        MediaDelta(ContentItem(image="http://h/a.png")),
+        MediaDelta(ContentItem(audio="http://h/a.wav")),
+        MediaDelta(ContentItem(audio="http://h/b.wav")),
+        TextDelta("b"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +155,13 @@ def test_usage_that_follows_the_end_counts() -> None:
             Usage(prompt_tokens=10, completion_tokens=5, total_tokens=15, cached_tokens=4, reasoning_tokens=3),
         ),
         ({"input_tokens": 1, "output_tokens": None, "image_tokens": 9}, Usage(prompt_tokens=1)),
+        (
+            {
+                "input_tokens_details": {"cached_tokens": 4, "cache_creation_input_tokens": 5},
+                "completion_tokens_details": {"reasoning_tokens": 6},
+            },
+            Usage(cached_tokens=4, cache_write_tokens=5, reasoning_tokens=6),
+        ),
     ],
 )
 def test_the_counts_are_read(wire: Chunk, usage: Usage) -> None:
@@ -166,6 +218,14 @@ def test_arguments_that_are_an_object_already_are_written_as_text() -> None:
 
 
 # --- what is wrong ---
+
+
+@pytest.mark.parametrize(("status", "error_class"), [(400, ModelRequestError), (503, ModelOverloadedError)])
+def test_an_error_in_the_middle_has_the_status_of_its_event(status: int, error_class: type[Exception]) -> None:
+    problem = event({"code": "New", "message": "no"}).replace(b"HTTP_STATUS/200", b"HTTP_STATUS/%d" % status)
+    with pytest.raises(error_class) as caught:
+        read(event(CHUNKS[0]), problem)
+    assert caught.value.status == status  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,21 @@ def test_some_models_answer_at_once(web: WebServer, config: dict[str, Any]) -> N
     }
 
 
+def test_the_endpoint_that_is_configured_counts_and_each_choice_may_be_an_image(web: WebServer) -> None:
+    assert [item.image for item in ask(web, model="wan2.6-t2i", endpoint="text2image").messages[0].items] == [IMAGE]
+    assert web.requests[0].path == TASKS
+    choices = [{"message": {"content": [{"image": f"https://h/{number}.png"}]}} for number in range(2)]
+    web.put(AT_ONCE, WebAnswer.json({"output": {"choices": choices}}))
+    answer = ask(web, endpoint="multimodal", count=2)
+    assert [item.image for item in answer.messages[0].items] == ["https://h/0.png", "https://h/1.png"]
+
+
+def test_the_id_of_a_task_is_one_part_of_its_address(web: WebServer) -> None:
+    web.put(TASKS, WebAnswer.json({"output": {"task_id": "a/../b?c", "task_status": "PENDING"}}))
+    web.put("/api/v1/tasks/a%2F..%2Fb%3Fc", of_task("SUCCEEDED", results=[{"url": IMAGE}]))
+    assert ask(web).messages[0].items[0].image == IMAGE
+
+
 def test_of_several_images_those_that_were_made_are_given(web: WebServer) -> None:
     refused = {"code": "DataInspectionFailed", "message": "Output data may contain inappropriate content."}
     web.put("/api/v1/tasks/t-1", of_task("SUCCEEDED", results=[refused, {"url": IMAGE}]))
