@@ -206,6 +206,18 @@ def test_key_and_address_may_be_in_the_environment(
     assert server.requests[-1].headers["openai-organization"] == "org-1"
 
 
+@pytest.mark.parametrize("setting", ["api_base", "model_server"])
+def test_an_address_may_have_its_other_names(server: FakeOpenAI, make: MakeEmbedder, setting: str) -> None:
+    embedded(make(base_url=None, **{setting: server.url}), "tea")
+    assert server.requests[-1].path == "/v1/embeddings"
+
+
+def test_no_secret_that_a_server_repeats_is_shown(server: FakeOpenAI, make: MakeEmbedder) -> None:
+    server.reply(replies.error(400, "no sk-do-not-show and no tok-do-not-show"))
+    with pytest.raises(ModelServiceError, match=r"no \[key\] and no \[key\]"):
+        embedded(make(api_key="sk-do-not-show", extra_headers={"x-token": "tok-do-not-show"}), "tea")
+
+
 def test_a_kind_of_server_may_be_named(server: FakeOpenAI, make: MakeEmbedder) -> None:
     embedded(make(server="vllm"), "tea")
     assert server.requests[-1].path == "/v1/embeddings"

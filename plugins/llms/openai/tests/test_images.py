@@ -165,9 +165,10 @@ def test_a_prompt_is_needed(web: WebServer, question: Any) -> None:
     ],
 )
 def test_an_answer_without_an_image_is_an_error(web: WebServer, data: object) -> None:
-    web.put("/v1/images/generations", WebAnswer.json({"created": 1, "data": data}))
-    with pytest.raises(ModelResponseError, match=r"no image|not part of a response"):
-        ask(web)
+    for usage in ({}, {"usage": {"input_tokens": 12, "output_tokens": 0, "total_tokens": 12}}):
+        web.put("/v1/images/generations", WebAnswer.json({"created": 1, "data": data, **usage}))
+        with pytest.raises(ModelResponseError, match=r"no image|not part of a response"):
+            ask(web)
 
 
 @pytest.mark.parametrize(

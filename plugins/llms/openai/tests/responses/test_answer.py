@@ -306,6 +306,35 @@ def test_an_incomplete_answer_says_why(told: Told, reason: str | None, finish_re
     assert response.provider_reason == (reason or "incomplete")
 
 
+def test_an_incomplete_answer_is_completed_from_its_output_as_well(told: Told) -> None:
+    output = [told.reasoning("hm"), told.message("half an"), told.call("f", '{"a": 1}', call_id="c1")]
+    (*_, end) = told.all(output, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    response = answer(told.bytes_of([told.created(), told.added(output[0], 0), end]))
+    assert (response.finish_reason, response.get_content()) == ("length", "half an")
+    assert [call.arguments for call in response.get_function_calls()] == ['{"a": 1}']
+    assert output_of(response) == output
+
+
+def test_what_is_missing_at_the_end_is_that_of_the_beginning(told: Told) -> None:
+    end = told.completed([told.message("hi")])
+    for key in ("id", "model", "created_at"):
+        del end["response"][key]
+    finished = read(told.bytes_of([told.created(), end]))[-1]
+    assert isinstance(finished, ModelFinished)
+    assert (finished.response_id, finished.model, finished.created) == ("resp_1", "m", 1767225600)
+    nameless = read(told.bytes_of([end]))[-1]
+    assert isinstance(nameless, ModelFinished)
+    assert (nameless.response_id, nameless.model, nameless.created) == (None, "", None)
+
+
+def test_a_call_may_be_named_after_it_has_begun(told: Told) -> None:
+    call = told.call("f", '{"a": 1}', call_id="c1")
+    begun = {**told.added(call, 0), "item": {**call, "name": "", "arguments": ""}}
+    events = [told.created(), begun, *told.deltas(call, 0), told.done(call, 0), told.completed([call])]
+    (made,) = answer(told.bytes_of(events)).get_function_calls()
+    assert (made.name, made.arguments) == ("f", '{"a": 1}')
+
+
 # --- what servers do otherwise ---
 
 

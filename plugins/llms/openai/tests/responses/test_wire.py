@@ -120,6 +120,10 @@ def test_a_tool_can_be_chosen_by_its_name() -> None:
     sent = body(functions=[WEATHER], cfg={"function_choice": "get_weather", "parallel_function_calls": False})
     assert sent["tool_choice"] == {"type": "function", "name": "get_weather"}
     assert sent["parallel_tool_calls"] is False
+    for choice in ("auto", "none", "required"):
+        sent = body(functions=[WEATHER], cfg={"function_choice": choice})
+        assert sent["tool_choice"] == choice
+        assert "parallel_tool_calls" not in sent
 
 
 def test_tools_of_the_provider_stand_beside_the_callers() -> None:
