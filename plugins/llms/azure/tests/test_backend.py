@@ -92,6 +92,9 @@ def test_the_address_without_versions_has_neither_deployment_nor_version(
     assert server.requests[0].path == "/openai/v1/chat/completions"
     assert server.requests[0].json["model"] == "test-model"
     assert server.requests[0].wants_usage
+    server.reply(text("hello"))
+    ask(make_model(azure_endpoint=server.origin + "/openai/v1", stream_usage=False))
+    assert not server.requests[1].wants_usage
 
 
 def test_the_version_may_come_from_the_environment(
@@ -101,6 +104,19 @@ def test_the_version_may_come_from_the_environment(
     server.reply(text("hello"))
     ask(make_model())
     assert server.requests[0].path.endswith("?api-version=2024-10-21")
+    server.reply(text("hello"))
+    ask(make_model(api_version="2025-01-01"))
+    assert server.requests[1].path.endswith("?api-version=2025-01-01"), "the configured one wins"
+
+
+@pytest.mark.parametrize("variable", ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"])
+def test_a_secret_of_the_environment_that_stays_here_is_named(
+    make_model: MakeModel, clean_environment: pytest.MonkeyPatch, variable: str
+) -> None:
+    clean_environment.setenv(variable, "do-not-show")
+    with pytest.raises(ConfigError, match=f"{variable} is not sent to elsewhere.example") as caught:
+        make_model(azure_endpoint="https://elsewhere.example", api_key=None).server()
+    assert "do-not-show" not in str(caught.value)
 
 
 def test_without_an_endpoint_it_says_what_to_set(make_model: MakeModel) -> None:
