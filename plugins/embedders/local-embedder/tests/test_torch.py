@@ -69,6 +69,10 @@ def vectors(embedder: Embedder) -> Any:
         ("Camembert", {"pad_token_id": 1}),
         ("DistilBert", {}),
         ("MPNet", {"pad_token_id": 1}),
+        *(
+            (architecture, {"pad_token_id": 1, "max_position_embeddings": 40})  # fewer than the longest text needs
+            for architecture in ("Bert", "Roberta", "XLMRoberta", "MPNet", "DistilBert")
+        ),
     ],
     ids=str,
 )

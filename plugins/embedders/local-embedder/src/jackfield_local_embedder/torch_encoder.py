@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jackfield.errors import JackfieldError, ModelRequestError, ModelServiceError
 from jackfield.quoting import quote_text
 from jackfield_local_embedder.config import TransformersEmbedderConfig
+from jackfield_local_embedder.onnx_encoder import longest_of
 from jackfield_local_embedder.recipe import BACKEND, unusable
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class TorchEncoder:
         except (Exception, MemoryError) as error:
             raise _cannot_be_loaded(error, name) from error
         self._padding = int(getattr(settings, "pad_token_id", None) or 0)
-        self.longest: int | None = getattr(settings, "max_position_embeddings", None)
+        self.longest = longest_of(settings.to_dict())
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
         """Return an array per row, with a vector for each token."""
