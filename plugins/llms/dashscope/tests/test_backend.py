@@ -27,7 +27,10 @@ from jackfield.errors import (
 )
 from jackfield.events import MediaDelta, ModelEvent, PluginEvent
 from jackfield.messages import ContentItem, Message
+from jackfield.request import ChatRequest
 from jackfield_dashscope.backend import QwenAudioChat, QwenChat
+from jackfield_http import Failures
+from jackfield_http.backend import Exchange
 from jackfield_testkit import replies
 from jackfield_testkit.dashscope import DashScopeRequest, FakeDashScope
 from jackfield_testkit.replies import Reply, ToolCall
@@ -187,10 +190,29 @@ def test_an_address_in_the_providers_store_is_asked_to_be_looked_up(
 ) -> None:
     server.default = replies.text("ok")
     model = make_model("qwenvl_dashscope")
-    model.quick_chat("hello")
+    model.quick_chat("hello, what is oss://bucket?")
     assert "x-dashscope-ossresourceresolve" not in last(server).headers
     sync.run(model.acomplete([Message("user", [ContentItem(image="oss://bucket/cat.png")])]))
     assert last(server).headers["x-dashscope-ossresourceresolve"] == "enable"
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "video"])
+def test_media_of_any_kind_go_to_the_other_endpoint_unless_one_is_configured(
+    server: FakeDashScope, make_model: MakeModel, kind: str
+) -> None:
+    server.default = replies.text("ok")
+    question = Message("user", [ContentItem(**{kind: "oss://bucket/a"})])
+    facts = {kind if kind != "image" else "images": True}
+    sync.run(make_model(**facts).acomplete([question]))
+    assert "/multimodal-generation/" in last(server).native_path
+    sync.run(make_model(**facts, endpoint="text").acomplete([question]))
+    assert last(server).native_path == TEXT_PATH
+
+
+def test_comments_are_borne_with_as_long_as_the_request_allows(make_model: MakeModel) -> None:
+    model = make_model()
+    reader = model.reader(Exchange(ChatRequest("m", ()), model.server(), Failures("b"), 7.0))
+    assert reader.events._patience_s == 7
 
 
 # --- where, and with what ---

@@ -17,6 +17,7 @@ from jackfield.errors import (
     MissingSecretError,
     ModelAuthError,
     ModelResponseError,
+    ModelServiceError,
     RateLimitedError,
 )
 from jackfield.messages import Usage
@@ -122,6 +123,21 @@ def test_an_empty_text_is_refused_by_its_number_before_anything_is_sent(
     with pytest.raises(ValueError, match="text 2 is empty"):
         embed(make_embedder(), "a", "b", "", "")
     assert server.requests == []
+
+
+def test_the_address_of_the_sdks_name_wins(server: FakeDashScope, make_embedder: MakeEmbedder) -> None:
+    embed(make_embedder(base_url="http://127.0.0.1:1/api/v1", base_http_api_url=server.url), "a")
+    assert len(server.requests) == 1
+
+
+def test_no_secret_that_a_server_repeats_is_shown(server: FakeDashScope, make_embedder: MakeEmbedder) -> None:
+    for reply in (
+        replies.error(400, "no sk-do-not-show and no tok-do-not-show"),
+        replies.raw(b'{"code": "New", "message": "no sk-do-not-show and no tok-do-not-show"}'),
+    ):
+        server.reply(reply)
+        with pytest.raises(ModelServiceError, match=r"no \[key\] and no \[key\]"):
+            embed(make_embedder(api_key="sk-do-not-show", extra_headers={"x-token": "tok-do-not-show"}), "a")
 
 
 def test_without_a_key_the_variable_is_named(make_embedder: MakeEmbedder) -> None:

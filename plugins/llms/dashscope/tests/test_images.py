@@ -102,6 +102,17 @@ def test_the_endpoint_that_is_configured_counts_and_each_choice_may_be_an_image(
     assert [item.image for item in answer.messages[0].items] == ["https://h/0.png", "https://h/1.png"]
 
 
+def test_a_parameter_of_the_server_wins_over_a_setting(web: WebServer) -> None:
+    ask(web, count=2, size="1024x768", options={"seed": 7, "extra_body": {"n": 1, "size": "auto", "seed": 8}})
+    assert web.requests[0].json["parameters"] == {"n": 1, "size": "auto", "seed": 8}
+
+
+def test_no_secret_that_a_server_repeats_is_shown(web: WebServer) -> None:
+    web.put(TASKS, WebAnswer.json({"code": "New", "message": "no sk-images-1234 and no tok-do-not-show"}, status=400))
+    with pytest.raises(ModelServiceError, match=r"no \[key\] and no \[key\]"):
+        ask(web, options={"extra_headers": {"x-token": "tok-do-not-show"}})
+
+
 def test_the_id_of_a_task_is_one_part_of_its_address(web: WebServer) -> None:
     web.put(TASKS, WebAnswer.json({"output": {"task_id": "a/../b?c", "task_status": "PENDING"}}))
     web.put("/api/v1/tasks/a%2F..%2Fb%3Fc", of_task("SUCCEEDED", results=[{"url": IMAGE}]))
@@ -147,6 +158,7 @@ def test_a_task_that_fails_is_the_error_that_says_why(
         (WebAnswer.json({"code": "InvalidApiKey", "message": "No."}, status=401), ModelAuthError),
         (WebAnswer.json({"output": {}}), ModelResponseError),
         (WebAnswer.json({"output": {"task_id": 7}}), ModelResponseError),
+        (WebAnswer.json({"output": {"task_id": ""}}), ModelResponseError),
         (WebAnswer.json({"code": "DataInspectionFailed", "message": "No."}), ContentFilterError),
     ],
 )
