@@ -27,6 +27,18 @@ PARTS: list[tuple[dict[str, Any], ContentItem]] = [
         ContentItem(audio={"data": "AAAA", "format": "wav"}),
     ),
     ({"type": "file", "file": {"file_data": "data:x", "filename": "a.pdf"}}, ContentItem(file="data:x")),
+    (
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a b.pdf"}},
+        ContentItem(file="data:application/pdf;name=a%20b.pdf;base64,AAAA"),
+    ),
+    (
+        {"type": "file", "file": {"file_data": "DATA:application/pdf;name=old.pdf;base64,AAAA", "filename": "new.pdf"}},
+        ContentItem(file="DATA:application/pdf;name=new.pdf;base64,AAAA"),
+    ),
+    (
+        {"type": "file", "file": {"file_data": "data:application/pdf;name=a.pdf;base64,AAAA", "filename": ""}},
+        ContentItem(file="data:application/pdf;name=a.pdf;base64,AAAA"),
+    ),
     ({"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}}, ContentItem(video="https://x.test/a.mp4")),
 ]
 
@@ -79,6 +91,43 @@ def test_a_history_of_openais_is_understood_by_an_agent_and_a_model() -> None:
     assert FnCallAgent([paint], model).run_nonstream(history)[-1]["content"] == "You are welcome."
     assert model.requests[-1].messages == expected
     assert model.ask(history).text == "You are welcome."
+
+
+def test_reasoning_refusals_and_several_calls_of_openais_are_messages_of_their_own() -> None:
+    def calling(call_id: str, name: str) -> dict[str, Any]:
+        return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "Go."},
+        {
+            "role": "assistant",
+            "reasoning": "Hm.",
+            "content": None,
+            "tool_calls": [calling("c1", "a"), calling("c2", "b")],
+        },
+        {"role": "tool", "tool_call_id": "c2", "content": "two"},
+        {"role": "tool", "tool_call_id": "c1", "name": "own", "content": "one"},
+        {"role": "tool", "tool_call_id": "c9", "content": "nine"},
+        {"role": "assistant", "content": None, "refusal": "I may not."},
+        {"role": "assistant", "reasoning_content": "So.", "content": "", "tool_calls": []},
+        {"role": "assistant", "content": None, "annotations": []},
+    ]
+    shown = [
+        (message.role, message.name, message.content, message.reasoning_content, message.function_id)
+        for message in as_messages(history)
+    ]
+    assert shown == [
+        ("user", None, "Go.", None, None),
+        ("assistant", None, "", "Hm.", None),
+        ("assistant", None, "", None, "c1"),
+        ("assistant", None, "", None, "c2"),
+        ("function", "b", "two", None, "c2"),
+        ("function", "own", "one", None, "c1"),
+        ("function", "tool", "nine", None, "c9"),
+        ("assistant", None, "I may not.", None, None),
+        ("assistant", None, "", "So.", None),
+        ("assistant", None, "", None, None),
+    ]
 
 
 def test_our_own_messages_are_as_strict_as_before() -> None:

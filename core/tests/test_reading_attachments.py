@@ -241,6 +241,19 @@ def test_only_text_is_decoded(content: bytes, text: str | None) -> None:
     assert (decoded and decoded.removeprefix("\ufeff")) == text
 
 
+@pytest.mark.parametrize(
+    ("name", "is_parsed"),
+    [("a.ipynb", True), ("A.IPYNB", True), ("a.Eml", True), ("a.txt", False), ("ipynb", False), ("a.ipynb.txt", False)],
+)
+def test_a_text_that_is_mostly_data_is_parsed_however_its_name_is_written(name: str, is_parsed: bool) -> None:
+    async def parse(file: AttachedFile) -> str:
+        return f"parsed {file.name}"
+
+    asked = Message("user", [ContentItem(file=f"data:text/plain;name={name},text")])
+    request, warnings = asyncio.run(read_files(ChatRequest("m", (asked,)), parse))
+    assert (f"parsed {name}" in request.messages[0].get_text_content(), warnings) == (is_parsed, [])
+
+
 def test_a_text_is_below_its_name() -> None:
     assert text_of_file('a "b"\n c.txt', "x \n").text == "<file name=\"a 'b' c.txt\">\nx\n</file>"
     assert text_of_file("a", " ").text == '<file name="a">\n(empty)\n</file>'
@@ -250,6 +263,7 @@ def test_a_data_uri_is_a_file_with_a_name() -> None:
     assert decode_uri(TEXT) == AttachedFile("c.txt", "", b"hello")
     assert decode_uri("data:text/plain;base64,aGVs\n bG8=") == AttachedFile("file.txt", "", b"hello")
     assert decode_uri("data:,a%20b") == AttachedFile("file", "", b"a b")
+    assert decode_uri("data:text/plain;base64;name=a.md,aGVsbG8=") == AttachedFile("a.md", "", b"hello")
     with pytest.raises(UnsupportedInputError, match=r"not valid base64 \(.*\): use data:text/plain;base64,…"):
         decode_uri("data:text/plain;base64,###")
 
@@ -262,10 +276,15 @@ def test_a_data_uri_is_a_file_with_a_name() -> None:
             "a.pdf cannot be read: the file is not UTF-8 text, and no processor that reads such files is "
             "installed and in use. To install one, run: pip install jackfield-multimodal jackfield-pdf",
         ),
+        (
+            AttachedFile("A.DOCX", "", b"x"),
+            "A.DOCX cannot be read: the file is not UTF-8 text, and no processor that reads such files is "
+            "installed and in use. To install one, run: pip install jackfield-multimodal jackfield-office",
+        ),
         (AttachedFile("a.odd", "", b"x"), "a.odd cannot be read: the file is not UTF-8 text"),
         (AttachedFile("a.pdf", "https://h/a.pdf", None), "a.pdf cannot be read: the file is at a URL"),
     ],
-    ids=["PDF", "unknown", "URL"],
+    ids=["PDF", "upper case", "unknown", "URL"],
 )
 def test_a_file_without_a_reader_is_refused_with_the_packages_to_install(file: AttachedFile, said: str) -> None:
     with pytest.raises(UnsupportedInputError) as caught:
