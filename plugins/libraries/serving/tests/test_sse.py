@@ -254,7 +254,7 @@ def test_a_request_that_is_cancelled_again_reports_all_the_same() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         goes_on.set()
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})  # type: ignore[arg-type]
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         assert left == [True]
 
     run(main)

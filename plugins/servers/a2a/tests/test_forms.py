@@ -18,7 +18,7 @@ from jackfield_a2a.messages import NOTE, history_of, messages_of, question_of, r
 from jackfield_a2a.rpc import error_of, read_rpc
 from jackfield_a2a.tasks import answer_parts, listed_task, state_of, status_of, task_object, timestamp_of
 from jackfield_a2a.updates import AnswerFold
-from jackfield_serving import INPUT, WaitingCall
+from jackfield_serving import INPUT, AgentInfo, WaitingCall
 
 PDF = "data:application/pdf;name=a%20b.pdf;base64,JVBERi0="
 
@@ -225,6 +225,9 @@ def test_a_question_names_the_agent_the_call_and_its_id() -> None:
     assert data == {
         "data": {"approval": {"id": "c0@7", "tool": "pay", "arguments": {"n": 1}, "agent": "helper", "inDoubt": True}}
     }
+    as_written = WaitingCall(call_id="c", call=FunctionCall("pay", "{broken"))
+    [_, data] = question_of(run_of(phase="waiting", waiting=(as_written,)))["parts"]
+    assert data["data"]["approval"]["arguments"] == "{broken", "a person decides about what the model wrote"
     assert question_of(waiting_for("pay"))["parts"][0]["text"] == 'May clerk call pay with {"n": 1}? Answer yes or no.'
     assert question_of(waiting_for(INPUT, kind="input"))["parts"] == [{"text": "It is your turn: enter your message."}]
 
@@ -393,3 +396,9 @@ def test_an_agent_that_does_not_stream_has_its_answer_at_the_end() -> None:
     answer = (Message("assistant", "All."),)
     assert fold_of(ResponseReplaced(answer), RunFinished("finished", answer, Usage())) == [([{"text": "All."}], False)]
     assert fold_of(RunFinished("finished", answer, Usage()), has_turns=True) == []
+
+
+@pytest.mark.parametrize(("description", "shown"), [("Pays bills.", "Pays bills."), ("", "The agent clerk.")])
+def test_a_card_describes_its_agent_and_its_only_skill(description: str, shown: str) -> None:
+    card = card_of(AgentInfo(name="clerk", description=description), "https://example.org/a2a/clerk", has_tokens=False)
+    assert (card["description"], card["skills"][0]["description"]) == (shown, shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -198,3 +199,45 @@ def test_a_client_must_take_texts(modes: list[str], is_taken: bool) -> None:
 )
 def test_a_method_that_does_not_work_says_why(method: str, code: str) -> None:
     assert refused_method(method).code == code
+
+
+class Followed(Runs):
+    """Runs that are followed and cancelled."""
+
+    def __init__(self, phase: str) -> None:
+        super().__init__()
+        self.all[0].phase = phase
+        self.cancelled: list[str] = []
+        self.ways: list[bool] = []
+
+    async def attach(self, run_id: str, *, cancel_on_leave: bool = False, **_: Any) -> AsyncIterator[Any]:
+        self.ways.append(cancel_on_leave)
+        for event in ():
+            yield event
+
+    async def cancel(self, run_id: str, *, owner: str) -> None:
+        self.cancelled.append(run_id)
+
+
+@pytest.mark.parametrize("phase", ["queued", "running", "waiting", "ended"])
+def test_every_task_that_has_not_ended_can_be_cancelled_and_followed(phase: str) -> None:
+    runs: Any = Followed(phase)
+    request = RpcRequest(id=1, method="", params={"id": "r0"})
+    caller = Caller(agent="clerk", owner="ada", is_left=True)
+
+    async def follow() -> list[str]:
+        updates = await Tasks(runs).subscribe(request, caller)
+        return [next(iter(update)) async for update in updates]
+
+    if phase == "ended":
+        for call in (Tasks(runs).cancel(request, caller), follow()):
+            with pytest.raises(RequestRefusedError) as caught:
+                asyncio.run(call)
+            assert caught.value.status == 409
+        assert runs.cancelled == []
+        return
+    assert asyncio.run(Tasks(runs).cancel(request, caller))["id"] == "r0"
+    assert runs.cancelled == ["r0"]
+    runs.ways.clear()
+    assert asyncio.run(follow()) == ["task", "statusUpdate"]
+    assert runs.ways == [False], "only the client that began a task can end it by leaving"

@@ -54,7 +54,7 @@ from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import Tokens, serving_app
 from jackfield_serving import RunInfo, WaitingCall
-from jackfield_testkit.faces import ServedFace
+from jackfield_testkit.faces import HttpRequest, ServedFace
 
 GATE = threading.Event()
 STARTED = threading.Event()
@@ -478,6 +478,33 @@ def test_tasks_are_listed_by_pages(served: ServedFace) -> None:
 
 
 # --- owners and errors ---
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+def test_a_client_that_waits_for_the_whole_answer_ends_its_task_as_well(served: ServedFace, binding: str) -> None:
+    params = {"message": {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": "wait please"}]}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    path, body = ("/a2a/helper", call) if binding == "JSONRPC" else ("/a2a/helper/message:send", params)
+    sent = HttpRequest(
+        path=f"{path}?on_disconnect=cancel", headers={"a2a-version": "1.0"}, body=json.dumps(body).encode()
+    )
+    with served.connect() as connection:
+        connection.sendall(sent.encode())
+        assert STARTED.wait(60)
+    url = f"{served.url}/a2a/helper/tasks?pageSize=1"
+    for _ in range(500):
+        (task,) = HTTP.get(url, headers={"a2a-version": "1.0"}).json()["tasks"]
+        if task["status"]["state"] == "TASK_STATE_CANCELED":
+            return
+        time.sleep(0.02)
+    pytest.fail("the task goes on")
+
+
+def test_the_card_of_a_service_with_tokens_says_that_one_is_needed() -> None:
+    with ServedFace(make_app(Tokens([("ada", ADA)]))) as served:
+        url = f"{served.url}/a2a/helper/.well-known/agent-card.json"
+        card = HTTP.get(url, headers={"authorization": f"Bearer {ADA}"}).json()
+    assert card["securitySchemes"] == {"token": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
 
 
 def test_tasks_of_others_are_not_found(caplog: pytest.LogCaptureFixture) -> None:
