@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -14,7 +15,8 @@ from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_records import search_words, searched_text
 from jackfield_records.entries import entry_of
-from jackfield_records.searching import excerpt_of
+from jackfield_records.searching import excerpt_of, texts_of
+from jackfield_records.stores import has_words
 from jackfield_testkit.records import MemoryStore
 
 
@@ -136,3 +138,13 @@ def test_records_are_searched_beside_the_event_loop(monkeypatch: pytest.MonkeyPa
     asyncio.run(store.create(StoredRun(run_id="r"), []))
     assert len(asyncio.run(store.search("tide"))) == 1
     assert threading.current_thread() not in threads
+
+
+@pytest.mark.parametrize("event", ["TurnFinished", "RunFinished"])
+def test_of_the_messages_of_a_step_only_answers_are_searched_and_every_word_counts(event: str) -> None:
+    """The end of a run may have results of calls that were stopped."""
+    messages = [{"role": "function", "content": "secret tide"}, {"role": "assistant", "content": "Low water"}]
+    entries = [json.dumps({"event": event, "messages": messages})]
+    assert texts_of(entries[0]) == ["Low water"]
+    found = {words: has_words(entries, words) for words in (("low", "water"), ("low", "tide"), ("tide",), ("water",))}
+    assert found == {("low", "water"): True, ("low", "tide"): False, ("tide",): False, ("water",): True}
