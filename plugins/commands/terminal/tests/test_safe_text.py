@@ -18,7 +18,9 @@ PRINTED_RAW = re.compile(
 )
 
 
-@pytest.mark.parametrize("text", ["می‌خواهم", "क्‍ष", "👩‍👩‍👧", "❤️", "1️⃣ one", "葛󠄀", "naïve\tcafé\n你好　世界", "100 %"])
+@pytest.mark.parametrize(
+    "text", ["می‌خواهم", "क्‍ष", "👩‍👩‍👧", "❤️", "1️⃣ one", "#️⃣*️⃣", "葛󠄀", "naïve\tcafé\n你好　世界", "100 %"]
+)
 def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert shown_text(text) == text
 
@@ -45,3 +47,11 @@ def test_how_a_text_is_cut_does_not_matter(pieces: list[str]) -> None:
     for piece in pieces:
         terminal.write(piece)
     assert cut.getvalue() == whole.getvalue()
+
+
+def test_a_terminal_joins_what_is_written_in_pieces_even_empty_ones() -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream)
+    for piece in ("👩", "", "\u200d", "", "👧", "", "\n", "", "\u200d"):
+        terminal.write(piece)
+    assert stream.getvalue() == "👩\u200d👧\n\\u200d"

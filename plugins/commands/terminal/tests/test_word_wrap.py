@@ -56,3 +56,9 @@ def test_a_line_is_full_when_the_next_word_has_no_room(text: str, columns: int, 
     assert "\n".join(line.rstrip() for line in shown.split("\n")) == "\n".join(
         line.rstrip() for line in out.split("\n")
     )
+
+
+def test_the_next_text_begins_at_the_start_of_a_line() -> None:
+    wrapper = WordWrapper()
+    for _ in range(2):
+        assert wrapper.feed("seven letters", 20) + wrapper.finish(20) == "seven letters"
