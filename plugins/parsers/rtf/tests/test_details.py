@@ -139,6 +139,12 @@ def test_a_group_that_old_programs_skip_may_have_text(word: str) -> None:
     assert "b" in "".join(shown for _, shown in blocks(f"a{{\\*\\{word} b}}"))
 
 
+def test_groups_inside_of_one_that_old_programs_skip_are_read_too() -> None:
+    data = rb"{\rtf1 a{\shp{\*\shpinst{\shptxt \pard {\b bold} and {\i{\fs20 small}}\par}}}}"
+    shown = " ".join(block.text for block in RtfParser().parse(data, source="x.rtf").blocks)
+    assert "bold and small" in shown
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
