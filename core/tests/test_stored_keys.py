@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,20 @@ def test_a_folder_in_the_place_of_the_file_is_an_error_and_one_below_a_file_is_n
         keys.places()
     (keys.path.parent / "file").write_text("")
     assert StoredKeys(keys.path.parent / "file" / "keys.json").places() == {}
+
+
+def test_keys_that_are_stored_and_removed_at_the_same_time_are_all_kept(keys: StoredKeys) -> None:
+    keyring.set_keyring(keyring_of(priority=0))
+    names, kept = [f"KEY_{number}" for number in range(8)], [f"KEPT_{number}" for number in range(8)]
+    start = threading.Barrier(len(names))
+
+    def change(name: str, other: str) -> None:
+        start.wait(30)
+        for _ in range(10):
+            StoredKeys(keys.path).set(name, KEY)
+            StoredKeys(keys.path).remove(name)
+        StoredKeys(keys.path).set(other, KEY)
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(change, names, kept))
+    assert list(listed(keys)) == kept

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["open_private", "write_private"]
+__all__ = ["lock_changes", "open_private", "write_private"]
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -28,6 +29,30 @@ def write_private(path: Path, content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
+
+
+@contextlib.contextmanager
+def lock_changes(path: Path) -> Iterator[None]:
+    """Hold a lock while the block reads, changes and writes a file, so that no other change is lost.
+
+    All who change the file must use this lock, the file `.NAME.lock` next to it. On systems without `flock`, there is
+    no lock.
+
+    Raises:
+        OSError: The lock file cannot be opened.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = open_private(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jackfield.errors import ConfigError
-from jackfield.privatefiles import write_private
+from jackfield.privatefiles import lock_changes, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,9 +82,10 @@ class StoredKeys:
             ConfigError: As for `places`.
             OSError: The file cannot be written.
         """
-        keys = self._read()
-        problem = _write_to_keyring(name, key)
-        self._write({**keys, name: key if problem else None})
+        with lock_changes(self.path):
+            keys = self._read()
+            problem = _write_to_keyring(name, key)
+            self._write({**keys, name: key if problem else None})
         if problem and name in keys and keys[name] is None:
             problem += ", and still contains an older key with this name"
         return KeyStorage("file", problem) if problem else KeyStorage("keyring")
@@ -96,12 +97,13 @@ class StoredKeys:
             ConfigError: As for `places`, or the key is in the keyring and the keyring cannot be changed.
             OSError: The file cannot be written.
         """
-        keys = self._read()
-        if name not in keys:
+        if name not in self._read():
             return False
-        if keys.pop(name) is None:
-            self._remove_from_keyring(name)
-        self._write(keys)
+        with lock_changes(self.path):
+            keys = self._read()
+            if keys.pop(name, "") is None:
+                self._remove_from_keyring(name)
+            self._write(keys)
         return True
 
     def _read(self) -> dict[str, str | None]:
