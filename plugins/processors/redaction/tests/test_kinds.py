@@ -207,6 +207,13 @@ def test_own_patterns_are_found_before_the_built_in_kinds(mark: Mark) -> None:
     )
 
 
+def test_own_patterns_and_built_in_kinds_are_found_in_one_text(mark: Mark) -> None:
+    patterns = [{"name": name, "regex": rf"\b{name}\d+", "max_length": 9} for name in "ab"]
+    assert mark("b1 bob@example.com a2 8.8.8.8 b3", patterns=patterns) == (
+        "‹b:b1› ‹email:bob@example.com› ‹a:a2› ‹ip:8.8.8.8› ‹b:b3›"
+    )
+
+
 @pytest.mark.parametrize(
     ("address", "is_one"), [("dead:beef::cafe", False), ("dead:beef::1", True), ("1234:5678", False)]
 )

@@ -124,6 +124,14 @@ def test_text_that_waits_is_shown_before_what_follows_it(ask: Ask) -> None:
     assert kinds == sorted(kinds, key=[ReasoningDelta, TextDelta, FunctionCallDelta, ModelFinished].index)
 
 
+def test_values_come_back_into_arguments_escaped_as_json_behind_white_space(ask: Ask) -> None:
+    messages = [Message("user", f"My key: {PEM}")]
+    _, events = ask(Redaction(), messages, _call('\n {"key": "[PRIVATE_KEY_1]"}', size=1))
+    (message,) = _answer(events).messages
+    assert message.function_call is not None
+    assert json.loads(message.function_call.arguments) == {"key": PEM}
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_values_come_back_into_arguments_escaped_as_json(ask: Ask, size: int) -> None:
     patterns = [{"name": "path", "regex": r'C:\\\w+"\w', "max_length": 20}]
@@ -138,6 +146,18 @@ def test_values_come_back_unescaped_into_arguments_that_are_code(ask: Ask) -> No
     _, came = ask(Redaction(), [Message("user", PEM)], _call('key = """[PRIVATE_KEY_1]"""'))
     (call,) = _answer(came).get_function_calls()
     assert call.arguments == f'key = """{PEM}"""'
+
+
+@pytest.mark.parametrize("arguments", ["send({}, 4", '{{"to": "{} and', '{{"to": {}1', "\n ", "[{}, 12"])
+def test_calls_that_end_in_the_middle_and_ids_that_come_alone_are_passed_on(ask: Ask, arguments: str) -> None:
+    reply = [
+        *(FunctionCallDelta(number, id=f"c{number}") for number in (0, 1)),
+        *(FunctionCallDelta(number, name="run") for number in (0, 1)),
+        *(FunctionCallDelta(number, arguments=arguments.format(number)) for number in (0, 1)),
+        ModelFinished("tool_calls"),
+    ]
+    _, events = ask(Redaction(mode="remove"), [Message("user", "hello")], reply)
+    assert fold(events).messages == fold(reply).messages
 
 
 def test_arguments_of_calls_that_arrive_interleaved_are_kept_apart(ask: Ask) -> None:

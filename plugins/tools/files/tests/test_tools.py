@@ -574,6 +574,17 @@ def test_a_list_has_what_is_below_a_folder_and_does_not_enter_what_is_skipped(ro
     assert do(ListFiles, path=".", cfg={"max_entries": 2}).splitlines()[2].startswith("[more entries")
 
 
+def test_a_folder_to_skip_is_skipped_at_any_depth_unless_it_is_named(root: Path, do: Do) -> None:
+    for path in ("a/b/node_modules/x.js", "a/b/node_modules.js"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("tide")
+    shown = ["a/", "a/b/", "a/b/node_modules/ (not entered)", "a/b/node_modules.js (4 bytes)"]
+    assert do(ListFiles, path=".").splitlines() == shown
+    assert do(SearchFiles, query="tide") == "a/b/node_modules.js\n1: tide"
+    assert do(ListFiles, path="a/b/node_modules") == "a/b/node_modules/x.js (4 bytes)"
+    assert do(SearchFiles, query="tide", path="a/b/node_modules") == "a/b/node_modules/x.js\n1: tide"
+
+
 def test_a_workspace_that_nobody_has_written_to_is_empty(root: Path, do: Do) -> None:
     root.rmdir()
     assert do(ListFiles, path=".") == "[the workspace is empty]"
