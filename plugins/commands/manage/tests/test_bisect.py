@@ -113,6 +113,14 @@ def test_only_the_failure_that_is_meant_counts() -> None:
     assert result.culprits == ("c", "f")
 
 
+@pytest.mark.parametrize("output", [b"caf\xe9", "café".encode(), b"\xff\n\xfe"])
+def test_text_in_any_encoding_is_found_in_the_output(output: bytes) -> None:
+    text = os.fsdecode(output)  # as a command line gets it
+    command = [sys.executable, "-c", f"import os; os.write(1, b'no ' + {output!r})"]
+    assert command_fails(command, match=text, tell=list)(())
+    assert not command_fails(command, match=f"{text}{text}", tell=list)(())
+
+
 HANGS = """
 case "$JACKFIELD_PLUGINS" in *slow*)
     sleep 600 &

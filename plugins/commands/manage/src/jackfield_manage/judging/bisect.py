@@ -155,7 +155,7 @@ def command_fails(
         blocked = environment.get(_BLOCK_VARIABLE)
         environment[_BLOCK_VARIABLE] = ",".join([blocked, *without] if blocked else without)
         code, output = _run(command, environment, timeout_s)
-        failed = match.encode() in output if match else code != 0
+        failed = os.fsencode(match) in output if match else code != 0
         ended = f"timed out after {timeout_s:g} s" if code is None else f"exit code {code}"
         tell(f"run {number}: {_count(subset)}: {'fails' if failed else 'does not fail'} ({ended})")
         return failed
