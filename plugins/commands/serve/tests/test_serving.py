@@ -187,6 +187,7 @@ def test_several_workers_answer_and_share_their_runs(run_serve: Callable[..., An
         (["ours:hello", "--stdio", "openai"], "does not support standard input"),
         (["ours:hello", "--token-file", "none"], "cannot read token file 'none': No such file"),
         (["none.yaml"], "no agent file 'none.yaml': specify an existing file"),
+        (["none"], "no agent file 'none': specify an existing file or module:agent"),
         (["."], "'.' is a folder: specify an agent file"),
         (["ours:hello", "--host", "192.0.2.1", "--token-file", "tokens"], "is not an address of this machine"),
         (["ours:hello", "--host", "nowhere.invalid", "--token-file", "tokens"], "is not an address of this machine"),
