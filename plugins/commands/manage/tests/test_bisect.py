@@ -266,7 +266,7 @@ def test_a_plugin_that_is_kept_is_named_once() -> None:
 
 @pytest.mark.parametrize("stream", [1, 2])
 def test_the_text_that_is_looked_for_may_come_late_and_on_either_stream(stream: int) -> None:
-    script = f"i=0; while [ $i -lt 2000 ]; do echo 0123456789; i=$((i+1)); done; echo boom >&{stream}"
+    script = f"i=0; while [ $i -lt 2000 ]; do echo {'0123456789' * 10}; i=$((i+1)); done; echo boom >&{stream}"
     assert command_fails(["sh", "-c", script], match="boom", tell=list)(())
 
 

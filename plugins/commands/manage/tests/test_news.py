@@ -61,6 +61,12 @@ def test_everything_is_new_at_first_and_nothing_is_once_it_was_agreed_to(site: A
     assert changes(news(site.host(), memory.seen())) == {"third": "new"}
 
 
+def test_the_package_that_asks_is_no_news(site: Any, memory: Memory) -> None:
+    site.add("jackfield-manage", {"command.plugins": "nowhere"})
+    site.add_tools("acme", "x")
+    assert changes(news(site.host(), memory.seen())) == {"acme": "new"}
+
+
 def test_a_changed_wheel_is_asked_about_again_even_with_its_old_version(site: Any, memory: Memory) -> None:
     site.add_tools("acme", "x")
     remember(memory, news(site.host(), memory.seen()))
