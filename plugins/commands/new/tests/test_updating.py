@@ -188,6 +188,24 @@ def test_only_a_clean_folder_of_a_repository_may_be_updated(tmp_path: Path, git:
     check_clean(tmp_path / "plugin")
 
 
+def test_without_git_nothing_is_updated_and_no_address_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    needs_git = "an update needs git to show and undo its changes: install git "
+    with pytest.raises(ConfigError, match=needs_git):
+        check_clean(tmp_path)
+    with pytest.raises(ConfigError, match=needs_git):
+        plan(tmp_path, text(), text(line_3="mine"), text(line_15="new"))
+    assert plan(tmp_path, text(), text(), text(line_3="new"))[0].action == "updated"
+    assert url_of_repository(tmp_path) == ""
+
+
+def test_a_folder_in_place_of_a_file_stops_the_update_before_anything_is_written(tmp_path: Path) -> None:
+    path = PurePosixPath("a/file.txt")
+    (tmp_path / path).mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"file\.txt cannot be read \(.*\): nothing was changed$"):
+        plan_update(tmp_path, Record({}, {path: text()}), {path: text(line_3="new")})
+
+
 def test_a_made_plugin_is_updated(
     tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
