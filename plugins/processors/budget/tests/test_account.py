@@ -77,6 +77,10 @@ def test_a_call_whose_least_would_pass_the_limit_does_not_begin() -> None:
     account = Account(spent={"p": Decimal(9)})
     assert isinstance(_begin(account, "1", "3", least="1.001"), Refusal)
     assert isinstance(_begin(account, "1", "3", least="1"), Reservation)
+    running = Account()
+    assert isinstance(_begin(running, "1", "9"), Reservation)
+    assert _begin(running, "2", "3", least="1.001") == Refusal(Decimal(0), Decimal(9))
+    assert isinstance(_begin(running, "2", "3", least="1"), Reservation)
     assert isinstance(_begin(Account(spent={"p": Decimal(10)}), "1", "0"), Refusal)
     assert isinstance(_begin(Account(spent={"p": Decimal(99)}), "1", "1", limit=None), Reservation)
 
@@ -120,7 +124,9 @@ def test_old_periods_are_forgotten_and_the_latest_kept() -> None:
     assert min(account.spent) == "0100"
 
 
-@pytest.mark.parametrize("text", ["", "7", "{}", "[]", '{"spent": {"p": "x"}, "running": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "7", "{}", "[]", '{"spent": [], "running": {}}', '{"spent": {"p": "x"}, "running": {}}']
+)
 def test_what_is_no_account_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of json or of ours
         Account.from_json(text)
