@@ -602,6 +602,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ),
         ("1: 2\ncases: [{name: a, prompt: x, expect: x}]", "unknown setting '1'"),
         ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several cases are named 'a'"),
+        ("cases: [{name: ß, prompt: x, expect: x}, {name: SS, prompt: x, expect: x}]", "several cases are named 'ss'"),
         ("cases: [{name: a, prompt: x, score: [{near: 1}]}]", "case 'a': unknown scorer 'near'"),
         ("cases: [{name: a, prompt: x, score: [{regex: '('}]}]", "not a valid regular expression"),
         ("cases: [{name: a, prompt: x, expct: x}]", "unknown setting 'expct'; did you mean 'expect'?"),
