@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,21 @@ def test_any_form_in_which_a_processor_is_enabled_is_removed(form: str, host: Ca
     write_choices(Choices(enabled=(form, "processor.watch")))
     assert disable(host(), ["acme-guard/guard"]) == 0
     assert load_choices() == Choices(enabled=("processor.watch",))
+
+
+def test_choices_that_are_made_at_the_same_time_are_all_kept(host: Callable[[], PluginHost], site: FakeSite) -> None:
+    names = [f"tool.t{number}" for number in range(6)]
+    site.add("acme-many", dict.fromkeys(names, "nowhere"))
+    start = threading.Barrier(len(names))
+
+    def change(name: str) -> None:
+        start.wait(30)
+        for step in (disable, enable, disable):
+            assert step(host(), [name]) == 0
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(change, names))
+    assert sorted(load_choices().block) == names
 
 
 def test_several_names_are_changed_together(host: Callable[[], PluginHost]) -> None:

@@ -7,6 +7,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -144,6 +145,20 @@ def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.Ca
     assert capsys.readouterr().out == (
         "There is no default model. To set one, run: jackfield models default BACKEND:MODEL\n"
     )
+
+
+def test_names_that_are_set_at_the_same_time_are_all_kept() -> None:
+    names = [f"fast{number}" for number in range(6)]
+    start = threading.Barrier(len(names))
+
+    def change(name: str) -> None:
+        start.wait(30)
+        for words in (["alias", name, "openai:small"], ["alias", "--remove", name], ["alias", name, "openai:large"]):
+            assert models.main(words) == 0
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(change, names))
+    assert load_names() == ModelNames("", dict.fromkeys(sorted(names), "openai:large"))
 
 
 def test_a_default_model_whose_alias_is_removed_is_named(capsys: pytest.CaptureFixture[str]) -> None:

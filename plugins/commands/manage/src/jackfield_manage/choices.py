@@ -5,15 +5,17 @@ The file lies next to `config.toml`, which belongs to the user and is never writ
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.jsontext import dumps
+from jackfield.privatefiles import lock_changes
 from jackfield.settings import choices_path, read_choices
 
 _HEADING = "# Written by `jackfield plugins enable`, `disable` and `sync`. Comments are not kept.\n"
@@ -52,6 +54,22 @@ def load_choices(path: Path | None = None) -> Choices:
         raise ConfigError(f"{path} must not contain {', '.join(sorted(misplaced))}: use config.toml in the same folder")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return Choices(**values)
+
+
+@contextlib.contextmanager
+def lock_choices() -> Iterator[Choices]:
+    """Yield the current choices, and let no other process change them until the block ends.
+
+    Raises:
+        ConfigError: As for `load_choices`, or the choices cannot be locked, so they could not be written either.
+    """
+    path = choices_path()
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock_changes(path))
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+        yield load_choices()
 
 
 def write_choices(choices: Choices, path: Path | None = None) -> Path:

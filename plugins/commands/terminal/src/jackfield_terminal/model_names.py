@@ -5,13 +5,14 @@ Only commands use them. Code and agent files specify their models explicitly, so
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jackfield.errors import ConfigError
-from jackfield.privatefiles import write_private
+from jackfield.privatefiles import lock_changes, write_private
 from jackfield.settings import models_path
 
 
@@ -57,6 +58,22 @@ def load_names() -> ModelNames:
         if isinstance(default, str) and isinstance(aliases, dict) and all(isinstance(m, str) for m in aliases.values()):
             return ModelNames(default, aliases)
     raise ConfigError(f"{path} is corrupted: delete it, then set the default model and the aliases again")
+
+
+@contextlib.contextmanager
+def lock_names() -> Iterator[ModelNames]:
+    """Yield the default model and aliases, and let no other process change them until the block ends.
+
+    Raises:
+        ConfigError: As for `load_names`, or the file cannot be locked, so it could not be written either.
+    """
+    path = names_path()
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock_changes(path))
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+        yield load_names()
 
 
 def save_names(names: ModelNames) -> None:

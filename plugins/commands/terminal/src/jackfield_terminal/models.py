@@ -14,7 +14,7 @@ from jackfield.cli import Parser, escape_line, print_json, print_table
 from jackfield.errors import ConfigError, JackfieldError
 from jackfield.plugins import default_host
 from jackfield.suggestions import suggest
-from jackfield_terminal.model_names import ModelNames, load_names, remember_models, save_names
+from jackfield_terminal.model_names import load_names, lock_names, remember_models, save_names
 
 if TYPE_CHECKING:  # only `list` needs models
     from jackfield.models import ListsModels
@@ -51,12 +51,13 @@ def models_parser() -> Parser:
 
 
 def _default(options: argparse.Namespace) -> int:
-    names = load_names()
     if options.remove:
-        return _remove_default(options.name, names)
+        return _remove_default(options.name)
+    names = load_names()
     if options.name:
         _require_backend(names.resolve(options.name))
-        save_names(replace(names, default=options.name))
+        with lock_names() as names:
+            save_names(replace(names, default=options.name))
         print(f"The default model is {escape_line(options.name)}.")
     elif names.default:
         print(escape_line(names.default))
@@ -66,9 +67,9 @@ def _default(options: argparse.Namespace) -> int:
 
 
 def _alias(options: argparse.Namespace) -> int:
-    names = load_names()
     if options.remove:
-        return _remove_alias(options.name, names)
+        return _remove_alias(options.name)
+    names = load_names()
     if not options.name:
         print_table(["alias", "model"], [list(row) for row in sorted(names.aliases.items())])
         if not names.aliases:
@@ -83,7 +84,8 @@ def _alias(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.name!r} is already the name of a model or backend: choose another name")
     model = names.resolve(options.target)
     _require_backend(model)
-    save_names(replace(names, aliases={**names.aliases, options.name: model}))
+    with lock_names() as names:
+        save_names(replace(names, aliases={**names.aliases, options.name: model}))
     print(f"{escape_line(options.name)} is {escape_line(model)}.")
     return 0
 
@@ -105,22 +107,26 @@ def _require_backend(model: str) -> None:
         raise ConfigError(f"no model specified for {backend}: use {backend}:MODEL")
 
 
-def _remove_default(name: str | None, names: ModelNames) -> int:
-    if not names.default:
-        raise ConfigError("no default model is set")
-    if name not in (None, names.default):
-        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: to remove the default, omit the name")
-    save_names(replace(names, default=""))
+def _remove_default(name: str | None) -> int:
+    with lock_names() as names:
+        if not names.default:
+            raise ConfigError("no default model is set")
+        if name not in (None, names.default):
+            raise ConfigError(
+                f"the default model is {names.default!r}, not {name!r}: to remove the default, omit the name"
+            )
+        save_names(replace(names, default=""))
     print(f"{escape_line(names.default)} is no longer the default model.")
     return 0
 
 
-def _remove_alias(name: str | None, names: ModelNames) -> int:
+def _remove_alias(name: str | None) -> int:
     if name is None:
         raise ConfigError("specify the alias to remove; to list all aliases, run: jackfield models alias")
-    if name not in names.aliases:
-        raise ConfigError(f"no alias named {name!r}{suggest(name, names.aliases)}")
-    save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
+    with lock_names() as names:
+        if name not in names.aliases:
+            raise ConfigError(f"no alias named {name!r}{suggest(name, names.aliases)}")
+        save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
     print(f"Removed {escape_line(name)}.")
     if name == names.default:
         sys.stderr.write(

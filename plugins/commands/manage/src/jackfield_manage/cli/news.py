@@ -11,7 +11,7 @@ from dataclasses import replace
 from jackfield.cli import escape_line
 from jackfield.plugins import PluginHost, default_host, known_components
 from jackfield.settings import load_settings
-from jackfield_manage.choices import load_choices, write_choices
+from jackfield_manage.choices import lock_choices, write_choices
 from jackfield_manage.judging.news import (
     Memory,
     Newcomer,
@@ -182,7 +182,8 @@ def _read_answer(question: str, choices: str) -> str:
 
 
 def _block(names: Sequence[str]) -> None:
-    path = write_choices(load_choices().blocking(*names))
+    with lock_choices() as choices:
+        path = write_choices(choices.blocking(*names))
     _say(f"jackfield: blocked {', '.join(names)} in {path}")
     _say(f"To undo this, run: jackfield plugins enable {' '.join(names)}")
 

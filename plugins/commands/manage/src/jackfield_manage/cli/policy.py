@@ -9,23 +9,19 @@ from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, Row
 from jackfield.settings import CONSIDERED_KINDS, ENABLED_KINDS, load_settings, normalise
-from jackfield_manage.choices import Choices, load_choices, write_choices
+from jackfield_manage.choices import Choices, lock_choices, write_choices
 from jackfield_manage.judging.activation import activation_of
 from jackfield_manage.names import find_rows, full_name, not_installed_error
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:
     """Unblock components and activate processors and observers; return 1 if a rule prevents this. Nothing is loaded."""
-    choices = load_choices()
-    for name in names:
-        rows = _find_rows(host, name)
-        unblocked = {name, *(form for row in rows for form in (row.distribution, row.id, row.address, full_name(row)))}
-        enabled = [full_name(row) for row in rows if _needs_enabling(host, row)]
-        choices = choices.with_changes(
-            block=tuple(rule for rule in choices.block if rule not in unblocked),
-            enabled=tuple(dict.fromkeys((*choices.enabled, *enabled))),
-        )
-    print(f"Wrote {write_choices(choices)}")
+    with lock_choices() as before:
+        choices = before
+        for name in names:
+            choices = _with(choices, name, host)
+        path = write_choices(choices)
+    print(f"Wrote {path}")
     fresh = PluginHost(load_settings(), paths=host.paths)
     rows = _report(fresh, names)
     return int(any(fresh.policy.why_not(row) for row in rows))
@@ -33,15 +29,17 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
 
 def disable(host: PluginHost, names: Sequence[str]) -> int:
     """Deactivate processors and observers, and block everything else. Nothing is loaded."""
-    choices = load_choices()
-    for name in names:
-        choices = _without(choices, name, _find_rows(host, name, enabled=load_settings().enabled))
-    write_choices(choices)
-    _check_not_enabled(names)
-    # Components that still act, by default or because another file enables them, must be blocked.
-    host = PluginHost(load_settings(), paths=host.paths)
-    active = [full_name(row) for row in _find_all_rows(host, names) if activation_of(row, host).is_active]
-    print(f"Wrote {write_choices(choices.blocking(*active))}")
+    with lock_choices() as before:
+        choices = before
+        for name in names:
+            choices = _without(choices, name, _find_rows(host, name, enabled=load_settings().enabled))
+        write_choices(choices)
+        _check_not_enabled(names)
+        # Components that still act, by default or because another file enables them, must be blocked.
+        host = PluginHost(load_settings(), paths=host.paths)
+        active = [full_name(row) for row in _find_all_rows(host, names) if activation_of(row, host).is_active]
+        path = write_choices(choices.blocking(*active))
+    print(f"Wrote {path}")
     _report(PluginHost(load_settings(), paths=host.paths), names)
     return 0
 
@@ -54,6 +52,17 @@ def _needs_enabling(host: PluginHost, row: Row) -> bool:
 def _acts_if_enabled(row: Row) -> bool:
     """Return True for processors, observers, and component sources that belong to an installed distribution."""
     return row.kind in ENABLED_KINDS or (row.is_source and row.is_installed)
+
+
+def _with(choices: Choices, name: str, host: PluginHost) -> Choices:
+    """Return choices that no longer block a name's components, and that enable those that need it."""
+    rows = _find_rows(host, name)
+    unblocked = {name, *(form for row in rows for form in (row.distribution, row.id, row.address, full_name(row)))}
+    enabled = [full_name(row) for row in rows if _needs_enabling(host, row)]
+    return choices.with_changes(
+        block=tuple(rule for rule in choices.block if rule not in unblocked),
+        enabled=tuple(dict.fromkeys((*choices.enabled, *enabled))),
+    )
 
 
 def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:

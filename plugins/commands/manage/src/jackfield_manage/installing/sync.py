@@ -14,7 +14,7 @@ from jackfield.defaults import MANAGER
 from jackfield.errors import ConfigError, PluginError
 from jackfield.plugins import scan
 from jackfield.settings import Settings
-from jackfield_manage.choices import load_choices, write_choices
+from jackfield_manage.choices import lock_choices, write_choices
 from jackfield_manage.distributions import CORE, Distribution, installed
 from jackfield_manage.installing.installers import (
     Environment,
@@ -338,7 +338,8 @@ def write_policy(policy: Policy) -> None:
         ConfigError: The file cannot be read or written.
     """
     rules = {rule.name: getattr(policy, rule.name) for rule in fields(policy)}
-    write_choices(load_choices().with_changes(**rules))
+    with lock_choices() as choices:
+        write_choices(choices.with_changes(**rules))
 
 
 def differences(lock: Lock, state: State, *, exact: bool = False) -> list[str]:
