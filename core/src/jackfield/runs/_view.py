@@ -72,7 +72,7 @@ class RunView:
 
     def __init__(self, name: str | None = None) -> None:
         self._state = RunState(agents=[name or ""])
-        self._run_id = ""
+        self._run_id: str | None = None  # '' if the run's own events come without an id
         self._answer: Fold | None = None
 
     @property
@@ -81,11 +81,14 @@ class RunView:
         return self._state.end if isinstance(self._state.end, RunFinished) else None
 
     def feed(self, event: Event) -> bool:
-        """Add one event, and return True if the messages changed. Events from nested runs have no effect."""
-        if isinstance(event, RunEvent):
-            self._run_id = self._run_id or event.run_id
-            return event.run_id == self._run_id and self._feed(event.event)
-        return self._feed(event)
+        """Add one event, and return True if the messages changed. Events from nested runs have no effect.
+
+        The first event is the run's own, as in `Agent.astream` and `Agent.stream`.
+        """
+        run_id, own = (event.run_id, event.event) if isinstance(event, RunEvent) else ("", event)
+        if self._run_id is None:
+            self._run_id = run_id
+        return run_id == self._run_id and self._feed(own)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> bool:
         kind = type(event)

@@ -12,7 +12,7 @@ import pytest
 
 from jackfield import Agent, BasicAgent, FnCallAgent, Message, tool
 from jackfield.agents import CancelToken, RunView
-from jackfield.events import HandedOff, ModelEvent, PluginEvent, ResponseReplaced, RunEvent, RunFinished, TextDelta
+from jackfield.events import HandedOff, ModelEvent, PluginEvent, ResponseReplaced, RunFinished, TextDelta
 from jackfield.jsontext import dumps
 from jackfield.messages import ContentItem, FunctionCall, Usage
 from jackfield.request import ChatRequest
@@ -227,7 +227,7 @@ def test_the_usage_of_a_run_is_that_of_all_its_answers_and_its_stream_ends_with_
     agent = ADDED_UP[kind]()
     view, stream = RunView(agent.name), agent.stream("Hello")
     for event in stream:
-        if not isinstance(event, RunFinished | RunEvent):  # the end, and events of nested runs
+        if not isinstance(event, RunFinished):  # the end, which has the messages
             view.feed(event)
     below = sum(stream.result.usage_by_agent.values(), Usage())
     assert stream.result.usage == below
