@@ -87,7 +87,7 @@ class DictCompatibleModel(BaseModel):
         return getattr(self, key, default) or default
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Dump to a dict like pydantic, but omit fields that are None unless `exclude_none=False` is passed."""
+        """Dump to a dict as pydantic does, but omit fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump(**{"exclude_none": True, **options})
 
     def model_dump_json(self, **options: Any) -> str:

@@ -107,7 +107,7 @@ def _is_data(value: str) -> bool:
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:
     """Check that the agent's files and the files in the last question exist.
 
-    Files in earlier questions, which have already been answered, need not exist any more.
+    Files in earlier questions, which have already been answered, no longer need to exist.
 
     Raises:
         MissingFileError: A file does not exist. The message names it.

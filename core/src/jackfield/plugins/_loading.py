@@ -1,4 +1,4 @@
-"""Import plugins: first a component's light module, then its class. Each module is imported at most once."""
+"""Import plugins: first a component's lightweight module, then its class. Each module is imported at most once."""
 
 from __future__ import annotations
 

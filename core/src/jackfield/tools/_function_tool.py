@@ -46,7 +46,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class FunctionTool(BaseTool, Generic[P, R]):
-    """A tool that `tool` created from a function. Type checkers see the function's signature.
+    """A tool created from a function by `tool`. Type checkers see the function's signature.
 
     The schema comes from the signature. Descriptions come from the docstring: the text before `Args:` describes the
     tool, and the lines after `Args:` describe the arguments. A parameter annotated with `ToolContext` receives the

@@ -81,7 +81,7 @@ class Turn:
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
 
     def begin_soon(self, index: int) -> None:
-        """Start the call at this position after its `ToolStarted` has been yielded, unless it must not run any more."""
+        """Once its `ToolStarted` has been yielded, start the call at this position, unless it must no longer run."""
         queue = self._announced.pop(index, None)
         if queue is not None:
             # A new task takes its first step in the next iteration of the event loop.

@@ -30,7 +30,7 @@ class Router(MultiAgentHub, FnCallAgent):
         rag_cfg: How to split and search the router's `files`; its agent `memory` retrieves passages for the question.
             If None, files are sent whole.
         prompts: Prompts that override those in this package's `prompts.toml`.
-        options: See `Agent`. `handoffs` may add further agents and say how much of the history each of them sees.
+        options: See `Agent`. `handoffs` can add more agents and specify how much of the history each one sees.
 
     Raises:
         ConfigError: There are no agents, or an agent has no description, or its name is missing or not unique.

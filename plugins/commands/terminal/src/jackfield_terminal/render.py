@@ -60,7 +60,7 @@ def has_colour() -> bool:
 
 
 class RichAnswer(Protocol):
-    """Renders an answer while it is streamed."""
+    """Renders an answer as it is being streamed."""
 
     def feed(self, text: str) -> None:
         """Append text to the answer."""

@@ -30,7 +30,7 @@ RESULT_BELOW = "(the result is in the next message)"
 class Result:
     """A tool result: its text and its media, which few servers accept in results.
 
-    `text` has notes in place of files, and is never empty if there are media.
+    `text` contains notes in place of files, and is never empty if there is any media.
     """
 
     name: str

@@ -51,7 +51,7 @@ class DrainingError(TooManyRunsError):
 
 
 class SessionBusyError(ServingError):
-    """A run in the session has not ended, or waits for an answer; `run_id` identifies it."""
+    """A run in the session has not ended or is waiting for an answer; `run_id` identifies it."""
 
     status = 409
     code = "session_busy"

@@ -19,7 +19,10 @@ _log = logging.getLogger("jackfield.otel")
 
 
 def content_mode(setting: ContentMode | None) -> ContentMode:
-    """Return the mode from the setting or the environment. An unknown value in the environment means no content."""
+    """Return the mode from the setting or the environment.
+
+    If the environment variable has an unknown value, no content is included.
+    """
     if setting is not None:
         return setting
     value = os.environ.get(CONTENT_VARIABLE, "").strip().upper()

@@ -39,7 +39,7 @@ def metrics_app(registry: CollectorRegistry | None = None) -> Callable[..., Awai
 
 
 def set_queue_length(runs: int, registry: CollectorRegistry | None = None) -> None:
-    """Set the number of queued runs in this process. Called by a server of runs.
+    """Set the number of queued runs in this process. Called by servers that host runs.
 
     Args:
         runs: The number of queued runs.

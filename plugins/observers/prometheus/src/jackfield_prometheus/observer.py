@@ -91,7 +91,7 @@ class PrometheusObserver(Observer):
         return exposition(self._registry)
 
     def set_queue_length(self, runs: int) -> None:
-        """Set the number of queued runs in this process. Called by a server of runs."""
+        """Set the number of queued runs in this process. Called by servers that host runs."""
         self._metrics.queued.set(runs)
 
     def _begin(self, event: RunEvent) -> None:

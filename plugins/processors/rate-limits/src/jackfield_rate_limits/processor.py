@@ -39,7 +39,7 @@ _WHY = {
 
 
 class RateLimits(Processor):
-    """Delays requests to stay within their server's limits, first come, first served.
+    """Delays requests, first come, first served, to stay within the server's limits.
 
     All agents in a process that use the same model on the same server share the limits. With `path`, all processes that
     name the same file share them. Every retry counts as a request. An HTTP 429 response pauses all requests.

@@ -199,7 +199,7 @@ def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | Non
 class Scanner:
     """Replaces the values in one text.
 
-    Text is released as soon as no later text can make it part of a value. The overall output does not depend on how the
+    Text is released as soon as it can no longer become part of a value. The overall output does not depend on how the
     text is split.
 
     Args:

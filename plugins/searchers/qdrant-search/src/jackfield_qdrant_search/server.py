@@ -99,7 +99,7 @@ class Collection:
             corpus: The key of the corpus.
             vector: The query vector.
             limit: The maximum number of points.
-            named: The ids of the points to consider. If None, all points of the corpus are searched.
+            named: The ids of the points to consider. If None, all points in the corpus are searched.
         """
         is_named = [] if named is None else [models.HasIdCondition(has_id=list(named))]
         query_filter = models.Filter(must=[_belongs_to(corpus), *is_named])

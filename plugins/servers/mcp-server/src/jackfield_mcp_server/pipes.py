@@ -21,7 +21,7 @@ _Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @asynccontextmanager
 async def open_pipes(reader: StreamReader, writer: StreamWriter) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
-    """Yield a stream of messages from the client, which ends when it disconnects, and a stream of messages to it.
+    """Yield two streams: messages from the client, which ends when the client disconnects, and messages to the client.
 
     Invalid lines are answered with an error.
     """

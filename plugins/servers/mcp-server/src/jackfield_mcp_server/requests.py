@@ -13,7 +13,7 @@ from jackfield.servers import ASGIApp, Receive, Scope, Send, owner_of, read_obje
 
 
 class CheckedRequests:
-    """Middleware that refuses bodies that are not strict JSON and binds each session to the owner who opened it.
+    """Middleware that rejects bodies that are not strict JSON, and that binds each session to the owner who opened it.
 
     Args:
         handle: The application to wrap.

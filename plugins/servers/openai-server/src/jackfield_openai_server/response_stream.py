@@ -12,7 +12,7 @@ Event = dict[str, Any]
 
 
 class ResponseStream:
-    """Converts the changes of an answer to the events of a response.
+    """Converts changes to an answer into the events of a response.
 
     An event's sequence number is its position in the response, where text counts one position per character. The number
     does not depend on how the text was split into deltas, so a client can resume after any number, in any process.

@@ -50,7 +50,7 @@ class _Release:
 
 
 class Presence:
-    """The owner name of this process, and the connection that keeps it locked.
+    """The name under which this process owns its runs, and the connection that holds the lock on that name.
 
     Args:
         database: The database to connect to.

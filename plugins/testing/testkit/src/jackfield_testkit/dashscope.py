@@ -84,8 +84,8 @@ class DashScopeRequest(RecordedRequest):
 class DashScope(Dialect):
     """DashScope's native protocol.
 
-    If a request has the `X-DashScope-SSE` header, an error is sent as an event in a response with the error's status,
-    as the real server does.
+    If a request has the `X-DashScope-SSE` header, an error is sent as an event in a response with the error's
+    status, as on the real server.
     """
 
     name = "dashscope"

@@ -34,7 +34,7 @@ class Skill:
 
     @property
     def line(self) -> str:
-        """The skill's entry in the list that a model reads first."""
+        """The skill's entry in the list that the model is given at the start."""
         return f"- {self.name}: {self.description}"
 
 

@@ -16,7 +16,7 @@ Cause = Literal["enabled", "default chain", ""]
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """Why a component does or does not act in every run.
+    """The reason why a component acts in every run, or only where it is named.
 
     Attributes:
         row: The component.

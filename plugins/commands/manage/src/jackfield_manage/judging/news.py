@@ -1,7 +1,7 @@
 """Find and describe what has changed in an installation since the user last looked.
 
 A file stores the state of each distribution per environment, with a hash of its content, so changes are reported again.
-Newcomers are described from their source code, without running it. A refusal is stored elsewhere, as a `block` rule;
+New components are described from their source code, which is not run. A refusal is stored elsewhere, as a `block` rule;
 this file records only what has been reported and asked about.
 """
 

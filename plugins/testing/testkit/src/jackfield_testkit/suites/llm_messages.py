@@ -287,7 +287,7 @@ class MediaTests(LLMTests):
     def test_only_the_user_can_have_a_file_read_and_sent(
         self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, kind: str, address: str
     ) -> None:
-        """A path written by a model, or found in a tool result in the history, is only text."""
+        """A path written by a model, or found in a tool result in the history, is treated as plain text."""
         private = tmp_path / f"private.{_CONTENTS[kind][0]}"
         private.write_bytes(_CONTENTS[kind][1])
         named = str(private) if address == "path" else private.as_uri()
