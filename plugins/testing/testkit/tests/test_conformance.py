@@ -184,7 +184,7 @@ def test_a_record_is_of_one_distribution(run: Callable[..., Run], tests: str, fo
 def test_a_folder_that_is_not_there_is_told_before_the_tests_run(run: Callable[..., Run]) -> None:
     done = run("--conformance=no/where.json")
     assert done.code == pytest.ExitCode.USAGE_ERROR
-    assert ": the folder no does not exist; create it" in done.said
+    assert "no does not exist; create it, or correct the path" in done.said
 
 
 def test_who_does_not_ask_gets_no_file(run: Callable[..., Run]) -> None:
