@@ -86,6 +86,15 @@ def test_a_searcher_may_come_with_settings() -> None:
             RAGConfig.parse({"rag_searchers": wrong})
 
 
+@pytest.mark.parametrize(
+    ("setting", "wrong"),
+    [("where", {"year": {"near": 2024}}), ("where", {"year": []}), ("metadata", {"*.md": {"year": [2024]}})],
+)
+def test_a_filter_or_metadata_that_no_index_can_hold_is_refused_at_once(setting: str, wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"{setting}.*year"):
+        RAGConfig.parse({setting: wrong})
+
+
 @pytest.mark.parametrize("name", ["hybrid_search", "jackfield-hybrid-search/hybrid_search"])
 def test_a_searcher_that_combines_others_needs_to_know_which(name: str) -> None:
     for entry in (name, {"name": name}, {"name": name, "searchers": []}):

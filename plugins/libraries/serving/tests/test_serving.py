@@ -482,6 +482,20 @@ def test_limits_refuse_what_is_too_much_and_say_when_to_come_back() -> None:
     asyncio.run(main())
 
 
+def test_a_run_that_this_process_does_not_execute_is_running_and_never_queued() -> None:
+    async def main() -> None:
+        served, store = {"a": agent(calls(("_wait", {})), tools=[tool(_wait)])}, MemoryStore()
+        async with Serving(served, store=store) as serving, Serving(served, store=store) as other:
+            run_id = await serving.start("a", "Hi")
+            async for _ in serving.attach(run_id):
+                break
+            assert (await other.run(run_id)).phase == "running"
+            assert [run.phase for run in await other.runs()] == ["running"]
+            await serving.cancel(run_id)
+
+    asyncio.run(main())
+
+
 LOCATE = {"name": "locate", "parameters": {"type": "object", "properties": {}}}
 
 

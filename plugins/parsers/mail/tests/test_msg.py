@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Any
 
@@ -141,6 +142,18 @@ def test_other_data_is_not_compressed_rtf(data: bytes) -> None:
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.msg {reason}"):
         parse(data)
+
+
+@pytest.mark.parametrize("piece", [b"\xff" * 8, b"\xff" * 4, b"\xff\xff\xff\x7f", b"\0" * 4], ids=bytes.hex)
+def test_a_message_with_a_damaged_field_is_read_or_is_an_error_of_the_parser(
+    ole: Any, message: Any, piece: bytes
+) -> None:
+    attachment = {"__substg1.0_37010102": b"x" * 20, "__substg1.0_3707001F": "a.txt".encode("utf-16-le")}
+    data = ole(message({SUBJECT: "Tea", TO: "Bo", BODY: "one", RTF: COMPRESSED}, attachment))
+    for start in range(0, len(data), 4):
+        damaged = data[:start] + piece + data[start + len(piece) :]
+        with contextlib.suppress(DocParserError):
+            assert isinstance(parse(damaged), Document)
 
 
 def test_another_ole_file_is_refused(ole: Any) -> None:
