@@ -252,8 +252,9 @@ def test_settings_of_parsers_are_shown_to_nobody() -> None:
 
 
 def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="rag_keygen_strategy"):
-        RAGConfig.parse({"rag_keygen_strategy": "GenKeywords"})
+    for wrong in ("GenKeywords", "", 0, False):
+        with pytest.raises(ConfigError, match="rag_keygen_strategy"):
+            RAGConfig.parse({"rag_keygen_strategy": wrong})
 
 
 def test_settings_of_a_searcher_win_over_the_shared_ones_and_weightless_ones_are_left_out() -> None:
