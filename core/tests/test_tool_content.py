@@ -92,14 +92,14 @@ def test_items_share_one_bound() -> None:
     text, image = ContentItem(text="x" * 10), ContentItem(image="i" * 8)
     assert cut([text, text], max_chars=20, max_media_chars=0) == [text, text]
     assert cut([text, text, text], max_chars=20, max_media_chars=0) == [
-        text, text, ContentItem(text="[… 1 more parts with 10 characters omitted …]"),
+        text, text, ContentItem(text="[… 1 more part with 10 characters omitted …]"),
     ]  # fmt: skip
     assert cut([image, image], max_chars=20, max_media_chars=16) == [image, image]
     kept = cut([image, image], max_chars=200, max_media_chars=15)
     assert kept[0] == image
     assert str(kept[1].text).endswith(" was omitted: 8 characters")  # type: ignore[union-attr]
     assert cut([image] * 3, max_chars=2, max_media_chars=99)[2:] == [  # an item counts as a character at least
-        ContentItem(text="[… 1 more parts with 0 characters omitted …]")
+        ContentItem(text="[… 1 more part with 0 characters omitted …]")
     ]
     frames = ContentItem(video=["a" * 5, "b" * 4])
     assert cut([frames], max_chars=20, max_media_chars=9) == [frames]

@@ -354,7 +354,7 @@ def test_the_limit_is_that_of_the_whole_result() -> None:
     items = finish(much, max_result_chars=1000).message.content
     assert isinstance(items, list)
     assert sum(len(item.text or "") for item in items) <= 1200
-    assert "988 more parts with 88920 characters omitted" in str(items[-1].text)
+    assert "988 more parts with 88,920 characters omitted" in str(items[-1].text)
 
 
 def test_empty_parts_are_not_free() -> None:
