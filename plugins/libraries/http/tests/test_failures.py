@@ -247,4 +247,6 @@ def test_a_script_with_the_name_of_a_part_of_the_http_stack_is_told_to_take_anot
     script.write_text(textwrap.dedent(program), encoding="utf-8")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("so the script is running a second time: rename hpack.py")
+    last = done.stderr.splitlines()[-1]
+    assert "hpack.py instead of the package 'hpack'" in last
+    assert last.endswith(": rename the file")
