@@ -112,7 +112,7 @@ def test_a_plugin_whose_tests_failed_is_refused(
 @pytest.mark.parametrize(
     ("changes", "mark"),
     [
-        ({}, "tests passed, 1 known deviations"),
+        ({}, "tests passed, 1 known deviation"),
         ({"counts": {"passed": 9}}, "tests passed"),
         ({"tested": "1.1.0"}, "tests passed for 1.1.0 only"),
         ({"tested": "", "counts": None}, "no test record"),

@@ -159,9 +159,9 @@ def _measure_here(session: pytest.Session, folder: str) -> dict[str, object]:
     measuring.start()
     measuring.switch_context("0")
     tests: list[tuple[int, float, bool | None]] = []
-    start_s = time.perf_counter()
+    start_s = time.monotonic()
     for test in _run(session, range(len(session.items))):
-        end_s = time.perf_counter()
+        end_s = time.monotonic()
         passed = None if not (outcomes.has_failed or outcomes.has_passed) else not outcomes.has_failed
         tests.append((test, end_s - start_s, passed))
         outcomes.reset()
