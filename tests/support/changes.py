@@ -1,8 +1,9 @@
 """A pytest plugin that tries changes of the code, each in a fork of one process with the tests that reach it.
 
-`scripts/mutants.py` loads it. To start Python, import everything and collect the tests takes longer than most tests do,
-so this happens once for all changes of a distribution. A first fork runs all tests and records which test executes
-which lines. Then each change gets a fork of its own, in which the changed function replaces the real one in memory.
+`scripts/mutants.py` loads it. Starting Python, importing everything and collecting the tests takes longer than most
+tests do, so this happens once for all changes of a distribution. A first fork runs all tests and records which test
+executes which lines. Then each change gets a fork of its own, in which the changed function replaces the real one in
+memory.
 
 A fork cannot show everything: subprocesses run the code on disk, and code that ran at import has already run. So a
 change that no fork notices must be tried again on disk.
@@ -53,7 +54,7 @@ class Change:
 
 @dataclass
 class Measured:
-    """What a run without a change has shown.
+    """The result of a run without a change.
 
     Attributes:
         durations_s: The durations of the tests that passed, by their index.
