@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from jackfield import sync
-from jackfield.errors import ConfigError, ContentFilterError, ModelOverloadedError, PluginNotFoundError
+from jackfield.errors import (
+    ConfigError,
+    ContentFilterError,
+    ModelOverloadedError,
+    PluginBlockedError,
+    PluginNotFoundError,
+)
 from jackfield.events import ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import Usage
 from jackfield.models import fold
+from jackfield.plugins import PluginHost, Settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_guardrail.judging import Judge
 from jackfield_guardrail.processor import OutputGuardrail
@@ -111,6 +118,13 @@ def test_a_judge_that_is_not_there_is_an_error_when_the_guardrail_is_made() -> N
     for llm, error in (("nobody:x", PluginNotFoundError), ("no-such-model-anywhere", ConfigError)):
         with pytest.raises(error):
             OutputGuardrail(rules=[{"name": "kind", "judge": {"llm": llm, "question": "Is it kind?"}}])
+
+
+def test_a_judge_is_looked_up_in_the_host_of_its_guardrail() -> None:
+    host = PluginHost(Settings(block=frozenset({"jackfield-openai"})))
+    rule = {"name": "kind", "judge": {"llm": {"model_type": "openai", "model": "judge"}, "question": "Is it kind?"}}
+    with pytest.raises(PluginBlockedError, match="jackfield-openai"):
+        OutputGuardrail(rules=[rule], host=host)
 
 
 def test_an_unfinished_reply_of_the_model_is_not_passed_on(ask: Ask) -> None:
