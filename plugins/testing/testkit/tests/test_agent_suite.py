@@ -10,6 +10,7 @@ from jackfield_testkit.suites import AgentSuite
 
 BROKEN = {
     "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
+    "ForgetsItsHost": "test_it_takes_plugins_and_keys_from_its_host",
     "FindsOtherPlugins": "test_agents_that_it_makes_find_the_plugins_that_it_finds",
     "SaysNothing": "test_it_answers_and_comes_to_an_end",
     "KnowsNoLimits": "test_a_limit_of_turns_ends_it_and_says_so",
@@ -94,6 +95,13 @@ for name in NAMES:
 
 class TestFnCall(AgentSuite):
     component = "fncall"
+
+
+class TestMadeByHand(AgentSuite):
+    component = "jackfield-zoo/Honest"
+
+    def make_agent(self, script, tools=(), **options):
+        return super().make_agent(script, tools, **options)
 """
 ZOO = Path(__file__).parent / "zoo"
 EVERY_TEST = {name for name in dir(AgentSuite) if name.startswith("test_")}

@@ -15,6 +15,7 @@ from jackfield_testkit.suites.embedder_local import within
 
 BROKEN = {
     "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
+    "ForgetsItsHost": "test_it_takes_plugins_and_keys_from_its_host",
     "NeverCloses": "test_closing_an_embedder_closes_its_connections",
     "Centres": "test_each_text_has_its_vector_in_order",
     "GivesLists": "test_vectors_are_finite_numbers_and_of_one_length",
@@ -76,6 +77,13 @@ class Zoo(EmbedderSuite):
 
 class TestHonest(Zoo):
     component = "jackfield-zoo/Honest"
+
+
+class TestMadeByHand(Zoo):
+    def make_embedder(self, server_url, **overrides):
+        from jackfield_zoo.embedders import Honest
+
+        return Honest(model="m", base_url=server_url, api_key="key", **overrides)
 
 
 class TestHasOneSpace(TestHonest):

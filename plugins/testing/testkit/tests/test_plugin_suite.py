@@ -424,6 +424,19 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         ),
         "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody",
     ),
+    "default-key": (
+        replace(
+            OK,
+            light=BACKEND,
+            tool="from jackfield.plugins import default_host\n"
+            + MODEL.replace(
+                'socket.create_connection(("192.0.2.1", 443))',
+                "default_host()\n        raise MissingSecretError('ACME_KEY', needed_by='acme')",
+            ),
+            entries={"llm.acme": "{package}.plugin"},
+        ),
+        "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody",
+    ),
     "lists-ghosts": (
         replace(OK, init='__all__ = ["Acme"]\n'),
         "test_its_packages_have_all_the_names_they_list_and_no_others",

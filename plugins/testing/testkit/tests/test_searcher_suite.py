@@ -10,6 +10,7 @@ from jackfield_testkit.suites import SearcherSuite
 
 BROKEN = {
     "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
+    "ForgetsItsHost": "test_it_takes_plugins_and_keys_from_its_host",
     "AlwaysFinds": "test_a_query_that_matches_nothing_finds_nothing",
     "FindsNothing": "test_it_finds_the_passage_that_answers",
     "NoChinese": "test_it_finds_chinese",
@@ -62,7 +63,14 @@ class TestIgnoresQueries(SearcherSuite):
     ignores_query = "a reason"
 
 
-for name in {*NAMES} - {"ClaimsToFind", "IgnoresQueries"}:
+class TestMadeByHand(SearcherSuite):
+    def make_searcher(self):
+        from jackfield_zoo.searchers import Honest
+
+        return Honest()
+
+
+for name in {*NAMES} - {"ClaimsToFind", "IgnoresQueries", "MadeByHand"}:
     globals()[f"Test{name}"] = type(f"Test{name}", (SearcherSuite,), {"component": f"jackfield-zoo/{name}"})
 """
 ZOO = Path(__file__).parent / "zoo"

@@ -78,7 +78,8 @@ class MemoAssistant(Assistant):
     async def _stored(self, run: Run) -> dict[str, str]:
         """Return the notes of earlier conversations, or no notes if the storage cannot be read."""
         try:
-            output = await acall_tool(self.function_map[STORAGE], {"operate": "scan"}, context=run.context)
+            storage = self.function_map[STORAGE]
+            output = await acall_tool(storage, {"operate": "scan"}, context=run.context, host=self.host)
         except ToolServiceError:
             return {}
         return _scanned(str(output))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import NoReturn
 
 import pytest
 
-import jackfield.plugins
-from jackfield.plugins import PluginHost, Settings
+from jackfield.plugins import PluginHost, Settings, default_host
 
 
 @cache  # installed packages do not change while tests run, and scanning them costs more than most tests
@@ -19,13 +17,13 @@ def plain_host() -> PluginHost:
 
 
 def forbid_default_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make plugins fail if they ask for the process's default host."""
-    default_host = jackfield.plugins.default_host
-    monkeypatch.setattr(jackfield.plugins, "default_host", _fail)
-    for name, module in list(sys.modules.items()):
-        if not name.startswith("jackfield.") and vars(module).get("default_host") is default_host:
-            monkeypatch.setattr(module, "default_host", _fail)
+    """Make a component fail that asks for the process's default host, directly or by passing no host on."""
+    # The code rather than the name, because modules that are imported later would keep a replaced function.
+    monkeypatch.setattr(default_host, "__code__", _fail.__code__)
 
 
 def _fail() -> NoReturn:
-    raise AssertionError("the component must not use the default host: get plugins, settings and keys from `self.host`")
+    raise AssertionError(
+        "the component must not use the default host: get plugins, settings and keys from the host that it was given, "
+        "and pass that host on"
+    )

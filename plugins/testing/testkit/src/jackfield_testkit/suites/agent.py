@@ -33,11 +33,12 @@ from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Message, Usa
 from jackfield.processors import closing
 from jackfield.testing import answer, calls
 from jackfield.tools import DENIED_TEXT, ToolContext, ToolEntry, tool, toolset
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.slow_files import slow_file
 from jackfield_testkit.suites.agent_parts import (
     QUESTION,
+    AgentTests,
     Meeting,
     NeverReady,
     Waiting,
@@ -91,6 +92,13 @@ class AnswerSuite(AnswerTreeTests):
         assert [type(one).__name__ for one in others if one.host is not agent.host] == [], (
             "pass host=self.host to the agents that the agent creates"
         )
+
+    def test_it_takes_plugins_and_keys_from_its_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if type(self).make_agent is not AgentTests.make_agent:
+            pytest.skip("the agent is created by hand, perhaps with parts that have no host")
+        agent = self.make_agent([answer("Twice.")])
+        forbid_default_host(monkeypatch)
+        assert end_of(self._events(agent)).messages[-1].content == "Twice."
 
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))

@@ -42,10 +42,10 @@ class AgentTests(Suite):
 
     def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
         """Create an agent whose model follows the script. Override this if your kind needs more than `config`."""
-        llm = ScriptedModel(script, processors=[])  # other installed plugins would change the requests to the model
-        return create_agent(
-            self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
-        )
+        host = plain_host()
+        # Without processors, because other installed plugins would change the requests to the model.
+        llm = ScriptedModel(script, processors=[], host=host)
+        return create_agent(self.component, host=host, **{"llm": llm, "function_list": tools, **self.config, **options})
 
     def _events(self, agent: Agent, messages: Sequence[Message] = (QUESTION,), **options: Any) -> list[RunEvent]:
         """Return all events of a run."""

@@ -17,7 +17,7 @@ from jackfield.messages import Usage
 from jackfield.plugins import EmbedderSpec
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield_testkit.effects import undeclared, watching
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
@@ -104,6 +104,13 @@ class LocalEmbedderSuite(Suite):
     def embedder(self, make: MakeEmbedder) -> Embedder:
         """Return an unused embedder."""
         return make()
+
+    def test_it_takes_plugins_and_keys_from_its_host(self, make: MakeEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+        if type(self).make_embedder.__module__.partition(".")[0] != "jackfield_testkit":
+            pytest.skip("the embedder is created by hand, perhaps without a host")
+        before = vectors_of(make(), TEXTS)
+        forbid_default_host(monkeypatch)
+        assert vectors_of(make(), TEXTS) == before
 
     # --- vectors ---
 

@@ -27,7 +27,7 @@ from jackfield.errors import ConfigError, JackfieldError, MissingSecretError
 from jackfield.plugins import ComponentSpec, Config, Row, hook
 from jackfield_testkit.api_index import floor_of, index_for, indexes, next_series, unknown_names
 from jackfield_testkit.forks import shared_forks
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.lookups import lookups_of, required_in_turn
@@ -275,6 +275,7 @@ class PluginSuite(Suite):
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         for name in chain.from_iterable(spec.secrets for _, spec in keyed):
             monkeypatch.delenv(name, raising=False)
+        forbid_default_host(monkeypatch)
         for row, spec in keyed:
             _check_missing_key(row, spec)
 

@@ -32,7 +32,7 @@ from jackfield.plugins import ProcessorSpec
 from jackfield.processors import CallNext, Phase, Processor, closing, in_order
 from jackfield.testing import ScriptedModel
 from jackfield.tools import FunctionSchema
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.streams import (
     FEW,
@@ -127,6 +127,13 @@ class ProcessorSuite(Suite):
                 for processor in reversed(in_order([self.make_processor(), other])):
                     chain = processor.wrap(chain)
                 assert folded(sync.run(gathered(chain(self._request())))) == self._answer(shown(text))
+
+    def test_it_takes_plugins_and_keys_from_its_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if type(self).make_processor is not ProcessorSuite.make_processor:
+            pytest.skip("the processor is created by hand, perhaps without a host")
+        answers = [self._answer(shown(text)) for text in (self.harmless, *self.texts)]
+        forbid_default_host(monkeypatch)
+        assert [self._answer(shown(text)) for text in (self.harmless, *self.texts)] == answers
 
     # --- the request ---
 

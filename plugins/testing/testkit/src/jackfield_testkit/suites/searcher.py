@@ -18,7 +18,7 @@ from jackfield.errors import ConfigError
 from jackfield.plugins import SearcherSpec
 from jackfield.retrieval import Chunk, Corpus, Hit, MetadataValue, Searcher, Where
 from jackfield_testkit.effects import undeclared, watching
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.loopwatch import TRIES, check_loop
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
@@ -96,9 +96,9 @@ class SearcherSuite(Suite):
 
     def make_searcher(self) -> Searcher:
         """Create a searcher to test. Override this if yours needs more than `config`."""
-        made = plain_host().load("searcher", self.component)(dict(self.config))
-        assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
-        return made
+        host = plain_host()
+        searcher: Searcher = host.make(host.find("searcher", self.component), self.config, Searcher)
+        return searcher
 
     # --- finding ---
 
@@ -245,6 +245,14 @@ class SearcherSuite(Suite):
             assert _seen(_run(searcher, "otter", corpus, 3)) == _seen(self._search("otter", corpus, limit=3))
             hits = _run(searcher, "otter floats", corpus, 3)
             assert self.ignores_query or any(hit.chunk is corpus.chunks[-1] for hit in hits)
+
+    def test_it_takes_plugins_and_keys_from_its_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if type(self).make_searcher is not SearcherSuite.make_searcher:
+            pytest.skip("the searcher is created by hand, perhaps without a host")
+        query = PASSAGES[0][1]
+        hits = _seen(self._search(query, self._corpus(), limit=3))
+        forbid_default_host(monkeypatch)
+        assert _seen(self._search(query, self._corpus(), limit=3)) == hits
 
     def test_a_corpus_is_indexed_once_and_searched_often(self) -> None:
         counted = [CountedChunk.of(chunk) for chunk in corpus_of(_many_texts(200)).chunks]

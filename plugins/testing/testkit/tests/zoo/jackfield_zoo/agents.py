@@ -52,6 +52,16 @@ class FindsOtherPlugins(Honest):
         self.helpers = [FnCallAgent(llm=self.llm)]
 
 
+class ForgetsItsHost(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        try:
+            FnCallAgent(llm=self.llm)
+        except AssertionError:
+            if isinstance(event, RunFinished):
+                return [replace(event, messages=(Message("assistant", "?"),))]
+        return [event]
+
+
 class SaysNothing(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         return [replace(event, messages=())] if isinstance(event, RunFinished) else [event]

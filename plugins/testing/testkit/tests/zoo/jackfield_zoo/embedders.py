@@ -26,6 +26,7 @@ from jackfield.errors import (
     RateLimitedError,
 )
 from jackfield.messages import Usage
+from jackfield.plugins import default_host
 from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 
 CLASSES: Mapping[int, type[ModelServiceError]] = {
@@ -170,6 +171,15 @@ class Honest(Embedder):
 
 
 # --- what may be wrong with any ---
+
+
+class ForgetsItsHost(Honest):
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        try:
+            default_host()
+        except AssertionError:
+            texts = ["?"] * len(texts)
+        return await super().embed(texts, purpose=purpose)
 
 
 class Centres(Honest):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from jackfield.errors import ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, StreamReset, TextDelta
+from jackfield.plugins import default_host
 from jackfield.processors import CallNext, Phase, Processor, transformed
 from jackfield.request import ChatRequest
 
@@ -53,6 +54,15 @@ class Honest(Processor):
 
     def start(self) -> Any:
         return Held()
+
+
+class ForgetsItsHost(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            default_host()
+        except AssertionError:
+            return call_next(request)
+        return super().around(request, call_next)
 
 
 class By(Honest):

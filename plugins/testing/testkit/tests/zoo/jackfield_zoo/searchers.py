@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jackfield.errors import ConfigError
+from jackfield.plugins import default_host
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 
 
@@ -43,6 +44,15 @@ class Honest(Searcher):
     def ranked(self, words: list[str], index: list[Counter[str]]) -> list[tuple[float, int]]:
         scores = [(float(sum(min(counts[word], 1) for word in words)), n) for n, counts in enumerate(index)]
         return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
+
+
+class ForgetsItsHost(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        try:
+            default_host()
+        except AssertionError:
+            return []
+        return await super().search(query, corpus, limit=limit, where=where)
 
 
 class FindsNothing(Honest):
@@ -299,8 +309,3 @@ class FindsOtherThings(Honest):
 class GivesTuples(Honest):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> Any:
         return tuple(await super().search(query, corpus, limit=limit, where=where))
-
-
-class IsNoSearcher:
-    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
-        self.cfg = cfg
