@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
@@ -11,8 +12,8 @@ from pydantic import BaseModel, Field
 from jackfield._response_formats import response_format, strict_schema
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError, InvalidMessageError
-from jackfield.events import ModelFinished, TextDelta
-from jackfield.messages import Message, Usage
+from jackfield.events import MediaDelta, ModelFinished, TextDelta
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models._structured import ANSWER_TOOL
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
@@ -265,6 +266,15 @@ def test_an_answer_is_sent_back_short_and_without_its_reasoning() -> None:
         assert [(one.role, one.content, one.reasoning_content, one.origin) for one in answered] == sent
         assert (question.content, correction.role) == ("q", "user")
         assert len(correction.get_text_content()) < 4200
+
+
+def test_an_answer_with_media_that_does_not_fit_is_sent_back_as_well() -> None:
+    image = ContentItem(image="https://h/a.png")
+    drawn = [TextDelta("Look."), MediaDelta(image), ModelFinished("stop")]
+    model = ScriptedModel([drawn, answer(GOOD)], facts=replace(HELD, images=True))
+    assert model.parse("q", Weather).value == FITS
+    _, answered, correction = model.requests[1].messages
+    assert (answered.role, answered.get_text_content(), correction.role) == ("assistant", "Look.", "user")
 
 
 def test_a_correction_is_the_result_of_the_call_that_did_not_fit() -> None:

@@ -10,7 +10,7 @@ import pytest
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, ModelOverloadedError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
-from jackfield.messages import ModelResponse
+from jackfield.messages import Message, ModelResponse
 from jackfield.models import BaseChatModel, BatchRequest
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer
@@ -116,14 +116,13 @@ def test_answers_that_arrive_at_the_same_time_come_in_the_order_of_their_request
 def test_leaving_early_cancels_what_is_on_its_way() -> None:
     model = Counting()
 
-    async def leave() -> None:
+    async def leave() -> tuple[int, int]:
         events = model.abatch_as_completed(["a", "for ever", "for ever"])
         await anext(events)
         await events.aclose()
+        return model.cancelled, model.running
 
-    asyncio.run(leave())
-    assert model.cancelled == 2
-    assert model.running == 0
+    assert asyncio.run(leave()) == (2, 0)  # before the loop ends, which would cancel them as well
 
 
 def test_a_fault_in_the_program_is_raised_and_stops_the_rest() -> None:
@@ -138,6 +137,10 @@ def test_a_fault_in_the_program_is_raised_and_stops_the_rest() -> None:
 
 def test_a_malformed_request_has_its_error_in_its_own_place() -> None:
     assert texts([*Counting().batch(["one", 3, "two"])]) == ["one0", "ConfigError", "two0"]
+    model = Counting()
+    empty = [" ", "", [Message("user", "")], BatchRequest([Message("user", "\n")])]
+    assert texts([*model.batch(empty)]) == ["ConfigError"] * 4
+    assert model.most == 0
 
 
 def test_answers_come_as_they_arrive_with_the_number_of_their_request() -> None:

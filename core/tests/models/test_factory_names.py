@@ -24,6 +24,8 @@ URL = "http://127.0.0.1:1/v1"
         ({"model": "qwen2-audio-instruct"}, "qwenaudio_dashscope"),
         ("qwen-plus", "qwen_dashscope"),
         ("qwq-32b", "qwen_dashscope"),
+        ("acme.llm:m", "acme.llm"),
+        ("acme.llm:http", "acme.llm"),
     ],
     ids=str,
 )
@@ -34,4 +36,19 @@ def test_what_a_configuration_means(cfg: Any, backend: str) -> None:
 @pytest.mark.parametrize("cfg", ["gpt-4o", {"model": "deepseek-v3"}, {"model": "my-vl"}, {"azure_endpoint": ""}, URL])
 def test_what_means_nothing_is_asked_about(cfg: Any) -> None:
     with pytest.raises(ConfigError, match=r"no backend|does not specify the model"):
+        backend_of(cfg, ["openai"])
+
+
+@pytest.mark.parametrize(
+    ("cfg", "hint"),
+    [
+        ({"model": "qwen3:8b"}, "model_type='qwen3'"),
+        ({"model": "m", "model_server": "llama.cpp"}, "model_type='openai'"),
+        ({"model": "m", "model_server": "llama.cpp:8080"}, "must start with http"),
+        ({"model": "m", "model_server": "localhost:8080"}, "must start with http"),
+    ],
+    ids=str,
+)
+def test_a_tag_or_a_server_is_not_taken_for_a_backend(cfg: Any, hint: str) -> None:
+    with pytest.raises(ConfigError, match=hint):
         backend_of(cfg, ["openai"])

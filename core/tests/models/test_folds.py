@@ -18,7 +18,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models import Fold
-from jackfield.testing import ScriptedModel, answer
+from jackfield.testing import ScriptedModel, answer, calls
 
 
 def test_a_reset_withdraws_all_of_an_answer_but_not_the_warnings_about_its_files() -> None:
@@ -33,6 +33,7 @@ def test_a_reset_withdraws_all_of_an_answer_but_not_the_warnings_about_its_files
         fold.feed(event)
     early = fold.response()
     assert (early.messages, early.usage, early.finish_reason) == ([], Usage(), None)
+    assert early.warnings == ("only the name of a.pdf was sent",)
     for event in (TextDelta("Yes."), ModelFinished("stop")):
         fold.feed(event)
     assert fold.response().warnings == ("only the name of a.pdf was sent",)
@@ -99,6 +100,13 @@ def test_a_result_of_a_model_says_how_it_ended(events: list[ModelEvent], reason:
     assert ScriptedModel([answer("5")]).ask("Hi", output=int).output == 5
     with pytest.raises(ConfigError, match="attempts must be at least 1"):
         ScriptedModel([]).ask("Hi", attempts=0)
+
+
+def test_data_in_a_call_without_text_is_an_answer() -> None:
+    warning = PluginEvent("files", {"warnings": ["only the name of a.pdf was sent"]})
+    result = ScriptedModel([[warning, *calls(("answer", {"value": 0}))]]).ask("Hi", output=int)
+    assert (result.output, result.stop_reason) == (0, "finished")
+    assert result.warnings == ("only the name of a.pdf was sent",)
 
 
 def test_the_last_end_of_an_answer_counts() -> None:

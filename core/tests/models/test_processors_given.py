@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield import get_chat_model
+from jackfield.config import LLMConfig
 from jackfield.errors import BrokenPluginError, ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
@@ -36,8 +37,13 @@ class Second(Marking):
     name = "second"
 
 
+class FlakyConfig(LLMConfig):
+    base_url: str | None = "http://127.0.0.1:1/v1"
+
+
 class Flaky(BaseChatModel):
     backend = "flaky"
+    config_class = FlakyConfig
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
         MARKS.append("asked")
@@ -91,6 +97,21 @@ def test_given_processors_stand_in_place_of_all_others(host: PluginHost) -> None
     with pytest.raises(ModelConnectionError):
         made(host, processors=[Second("mine")]).ask("q")
     assert MARKS == ["mine", "asked"]
+
+
+def test_no_processors_at_all_means_no_retries_either(host: PluginHost) -> None:
+    with pytest.raises(ModelConnectionError):
+        made(host, processors=[]).ask("q")
+    assert MARKS == ["asked"]
+    MARKS.clear()
+    assert made(host, processors=[], add=True).ask("q").text == "a"
+
+
+def test_a_configuration_object_overrides_only_what_it_sets(host: PluginHost) -> None:
+    model = get_chat_model(LLMConfig(model="m", model_type="flaky"), host=host)
+    assert model.config.base_url == "http://127.0.0.1:1/v1"  # the backend's own default
+    model = get_chat_model(LLMConfig(model="m", model_type="flaky", base_url="http://127.0.0.1:2"), host=host)
+    assert model.config.base_url == "http://127.0.0.1:2"
 
 
 @pytest.mark.parametrize("entry", ["marking", {"name": "marking"}])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -23,7 +25,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.models import Retry, fold
-from jackfield.request import ModelFacts
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 
 SECRET = "sk-" + "SECRET"
@@ -128,6 +130,28 @@ def delta_calls(*events: ModelEvent) -> list[Message]:
 def test_every_delta_of_a_call_carries_the_id_of_the_call() -> None:
     items = delta_calls(FunctionCallDelta(0, "call_9", "f", '{"a"'), FunctionCallDelta(0, arguments=": 1}"))
     assert [message.function_id for message in items] == ["call_9", "call_9"]
+
+
+def test_a_call_without_an_id_has_the_same_id_in_pieces_as_in_the_whole() -> None:
+    events = [FunctionCallDelta(index, name="f", arguments="{}") for index in (0, 1)]
+    whole = fold([*events, DONE])
+    assert [message.function_id for message in delta_calls(*events)] == [one.function_id for one in whole.messages]
+
+
+def test_no_snapshot_repeats_the_one_before() -> None:
+    class Waiting(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta("a")
+            await asyncio.to_thread(is_seen.wait)  # so that the rest comes in a batch of its own
+            yield UsageReported(Usage(prompt_tokens=1))
+            yield DONE
+
+    is_seen = threading.Event()
+    snapshots = []
+    for messages in Waiting([]).chat([Message("user", "q")]):
+        snapshots.append(messages)
+        is_seen.set()
+    assert snapshots == [[Message("assistant", "a")]]
 
 
 def test_no_argument_is_lost_from_a_delta_stream_when_the_name_comes_late() -> None:

@@ -27,6 +27,9 @@ CASES = {
     "only white space": ("  \n", False, "", "  \n"),
     "nothing": ("", False, "", ""),
     "nothing after it": ("<think>a</think>\n", False, "a", ""),
+    "Windows line ends": ("<think>\r\nwhy\r\n</think>\r\n\r\nYes.", False, "why", "Yes."),
+    "an indented answer": ("<think>why</think>\n\n  Yes.", False, "why", "  Yes."),
+    "an indented thought": ("<think>\n  why</think>Yes.", False, "  why", "Yes."),
 }
 
 

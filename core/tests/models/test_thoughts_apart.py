@@ -72,6 +72,8 @@ def test_only_what_opens_the_answer_is_a_thought(text: str, expected: tuple[str,
 def test_where_the_prompt_opened_the_thought_the_answer_begins_inside_of_it() -> None:
     assert parts(folded("why</think>Yes.", thought_in_content=True)) == ("why", "Yes.")
     assert parts(folded("</think>Yes.", thought_in_content=True)) == ("", "Yes.")
+    assert parts(folded("why</think>", thought_in_content=True)) == ("why", "")
+    assert parts(folded("why</think>\n", "Yes.", thought_in_content=True)) == ("why", "Yes.")
 
 
 @pytest.mark.parametrize("text", ["It is 4.", "It is\n\n4.\n", "a < b"])
