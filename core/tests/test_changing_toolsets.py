@@ -315,7 +315,8 @@ def test_a_set_makes_its_processor_for_each_run_from_what_was_reported_before() 
         def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> None:
             got.append((context.run_id, reported))
 
-    agent = FnCallAgent([Reading(named("first"), is_fixed=False)], ScriptedModel([answer("a")] * 2))
+    sets = [Reading(named("first"), is_fixed=False), Reading(named("second"), is_fixed=False)]
+    agent = FnCallAgent(sets, ScriptedModel([answer("a")] * 2))
 
     async def main() -> list[str]:
         runs = [agent.make_run((Message("user", "go"),), "en") for _ in range(2)]
@@ -325,4 +326,39 @@ def test_a_set_makes_its_processor_for_each_run_from_what_was_reported_before() 
                 pass
         return [run.id for run in runs]
 
-    assert got == list(zip(asyncio.run(main()), [(), (note,)], strict=True))
+    first, second = asyncio.run(main())
+    assert got == [*[(first, ())] * 2, *[(second, (note,))] * 2]
+
+
+def test_a_change_before_the_run_is_not_asked_for_a_second_time(is_fixed: bool) -> None:
+    toolset = Changing(named("early"), is_fixed=is_fixed)
+    toolset.change(named("first"))
+    model = ScriptedModel([calls(("first", {})), answer("done")], processors=[])
+    run(FnCallAgent([toolset], model))
+    assert shown(model) == [["first"]] * 2
+    assert toolset.asked == (0 if is_fixed else 1)
+
+
+def test_only_the_set_that_changed_is_asked_again(is_fixed: bool) -> None:
+    sets = [Changing(named("first"), is_fixed=is_fixed), Changing(named("other"), is_fixed=is_fixed)]
+    model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
+    run(FnCallAgent([changing_to(sets, named("second")), *sets], model))
+    assert {*shown(model)[-1]} == {"change", "second", "other"}
+    at_first = 0 if is_fixed else 1
+    assert [one.asked for one in sets] == [at_first + 1, at_first]
+
+
+def test_a_set_with_settings_is_asked_once_for_all_its_tools() -> None:
+    asked: list[str] = []
+
+    class Counted(Changing):  # its settings are those of a copy, which counts as well
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            asked.append(self.name)
+            return await super().tools_of_run(context)
+
+    sets: list[Changing] = [Counted(named("first"), named("second"), is_fixed=True)]
+    settings, _ = split_settings({"timeout_s": 9}, name="changing")
+    model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
+    run(FnCallAgent([changing_to(sets, named("third")), with_settings(sets[0], settings)], model))
+    assert shown(model) == [["change", "first", "second"], ["change", "third"]]
+    assert asked == ["changing"]

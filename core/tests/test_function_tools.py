@@ -7,11 +7,16 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from jackfield import ToolContext, call_tool, tool
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.tools._safety import Safety
 from tests.support.tools import Looks, Point, Silent
+
+
+class Strict(BaseModel, extra="forbid"):
+    x: int
 
 
 def add(a: int, b: int = 2) -> int:
@@ -80,6 +85,7 @@ def test_options_of_a_function_reach_its_tool() -> None:
         ({"timeout_s": 0}, "timeout_s must be a number of seconds above 0, got 0"),
         ({"effects": "files"}, "effects must be"),
         ({"effects": [5]}, "each of effects must be a string, got int"),
+        ({"effects": ["files", 5]}, "each of effects must be a string, got int"),
         ({"read_only": 1}, "read_only must be True or False, got int"),
         ({"cacheable": "yes"}, "cacheable must be True or False, got str"),
         ({"name": "a b"}, "'a b' is not a valid tool name"),
@@ -211,6 +217,14 @@ def test_arguments_that_do_not_fit_are_told_five_at_a_time() -> None:
     with pytest.raises(ToolArgumentError, match=r"invalid arguments for .*: point\.x: Input should be a valid integer"):
         inside.call({"point": {"x": "a", "day": "2026-01-02"}})
     assert inside.call({"point": {"x": 4, "day": "2026-01-02"}}) == 4
+
+    @tool
+    def strict(point: Strict) -> int:
+        """Take a point."""
+        return point.x
+
+    with pytest.raises(ToolArgumentError, match=r"point\.z: Extra inputs are not permitted$"):
+        strict.call({"point": {"x": 1, "z": 2}})
 
 
 def test_a_parameter_for_the_context_is_no_argument() -> None:

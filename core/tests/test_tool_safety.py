@@ -477,6 +477,10 @@ def test_of_two_settings_the_nearer_one_decides_about_approval(first: Any, secon
     made = tool(name="act", description="Acts.")(lambda: "done")
     nearer = with_settings(with_settings(made, SafetySettings(Safety(), first)), SafetySettings(Safety(), second))
     assert nearer._settings.approval == (second or first)
+    safeties = [Safety(timeout_s=5, effects=frozenset({"files"})), Safety(timeout_s=7, concurrent=False)]
+    for one, other in (safeties, safeties[::-1]):
+        both = with_settings(with_settings(made, SafetySettings(one, first)), SafetySettings(other, second)).safety()
+        assert (both.timeout_s, both.effects, both.concurrent) == (5, {"files"}, False)
     assert made._settings.approval is None, "other agents use the tool without them"
 
 

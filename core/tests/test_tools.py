@@ -794,6 +794,17 @@ def test_a_tool_that_cannot_be_loaded_is_a_result_that_names_the_distribution(si
     assert failed.message.get_text_content().startswith("Tool greet cannot be used: acme")
 
 
+def test_a_tool_that_hangs_while_it_is_loaded_is_given_up_after_the_time_for_tools(site: Any) -> None:
+    heavy = "import sys\nsys.modules['acme_light'].LOADING.wait(60)\nraise RuntimeError('late')"
+    light = "import threading\nLOADING = threading.Event()\n" + TOOL_PLUGIN["acme_light"]
+    site.add("acme", {"tool.greet": "acme_light"}, modules={"acme_light": light, "acme_heavy": heavy})
+    greet = find_tool("greet", site.host())
+    try:
+        assert result(greet, '{"who": "Bob"}', timeout_s=0.05).error == "ToolTimeoutError"
+    finally:
+        sys.modules["acme_light"].LOADING.set()
+
+
 def test_a_decorated_function_registers_nothing() -> None:
     assert isinstance(add, FunctionTool)
     (failed,) = finished(run([], ("add", '{"a": 1}')))

@@ -249,6 +249,26 @@ def test_a_plain_function_makes_its_set_in_a_worker_thread() -> None:
     assert shown(model) == ["one"]
 
 
+def test_a_plain_function_may_return_what_is_to_be_awaited() -> None:
+    async def gather(name: str) -> list[ToolEntry]:
+        return [named(name)]
+
+    def pass_on(_context: ToolContext[Any]) -> Any:
+        return gather("one")
+
+    agent, model = agent_with(toolset(pass_on))
+    end_of(agent)
+    assert shown(model) == ["one"]
+
+
+def test_a_set_keeps_its_own_host_and_otherwise_has_that_of_its_agent(site: Any) -> None:
+    own, other = site.host(), site.host()
+    sets = [Fixed(named("one")), PerRun(named("two"))]
+    sets[1].host = own
+    agent_with(*sets, host=other)
+    assert [one.host for one in sets] == [other, own]
+
+
 def test_a_set_may_give_sets_of_which_some_are_made_for_the_run() -> None:
     outer = PerRun(Fixed(named("one")), PerRun(named("two"), PerRun(named("three"))), "tool_of_nobody")
     agent, _ = agent_with(outer)
@@ -426,6 +446,13 @@ def test_an_installed_set_is_named_like_a_tool_and_loads_none(acme: Any) -> None
     agent, _ = agent_with("acme/files", host=acme.host())
     assert list(agent.function_map) == ["read", "write"]
     assert not any(one.is_loaded for one in agent.function_map.values())  # type: ignore[attr-defined]
+
+
+def test_an_installed_set_has_the_tools_of_its_own_package(acme: Any) -> None:
+    light = LIGHT.replace("acme_", "other_")
+    acme.add("other", {"tool.read": "other_light"}, modules={"other_light": light, "other_tools": TOOLS})
+    agent, _ = agent_with("acme/files", host=acme.host())
+    assert list(agent.function_map) == ["read", "write"]
 
 
 def test_of_two_installed_sets_with_a_tool_of_one_name_the_error_names_one(acme: Any) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from jackfield.errors import UnsupportedInputError
-from jackfield.events import FunctionCallDelta, ModelFinished
+from jackfield.errors import ModelTimeoutError, UnsupportedInputError
+from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.prices import PriceRow
-from jackfield.request import ModelFacts
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 
 LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
@@ -75,3 +76,20 @@ def test_calls_of_an_answer_are_told_by_their_numbers() -> None:
     )
     assert [(one.function_call.name, one.function_id) for one in response.messages] == [("f", "x"), ("g", "2")]
     assert calls(("f", {}))[0] == FunctionCallDelta(0, id="call_1", name="f", arguments="{}")
+
+
+def test_a_deadline_ends_an_answer_that_is_never_repeated() -> None:
+    class Silent(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta("Hel")
+            await asyncio.Event().wait()
+
+    with pytest.raises(ModelTimeoutError, match=r"no complete response within 0\.05 s"):
+        asyncio.run(Silent([]).acomplete(ASK, config={"max_retries": 0, "deadline": 0.05}))
+
+
+def test_media_anywhere_in_a_conversation_are_checked() -> None:
+    image = ContentItem(image="data:image/png;base64,aaaa")
+    history = [Message("user", [image]), Message("assistant", "A cat."), *ASK]
+    with pytest.raises(UnsupportedInputError, match="does not support image input"):
+        asked(messages=history)

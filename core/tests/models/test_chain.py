@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield.errors import BrokenPluginError
 from jackfield.events import ModelEvent
-from jackfield.messages import FunctionCall, Message
+from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer
@@ -113,3 +114,43 @@ def test_processors_of_a_model_cannot_change_once_it_was_asked() -> None:
     for add in (True, False):
         with pytest.raises(RuntimeError, match="scripted:scripted has already been used, so its processors can no"):
             model._use_processors([], add=add)
+
+
+class Measuring(Preprocessor):
+    """Notes the text of each request, and whether the model accepts PDFs."""
+
+    name = "measuring"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.takes_files: list[bool] = []
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        self.texts.append(request.messages[-1].get_text_content())
+        self.takes_files.append(request.facts.files)
+        return request
+
+
+@pytest.mark.parametrize("phase", ["input", "context", "format"])
+def test_a_processor_inside_the_first_that_reads_files_sees_their_text(phase: Any, tmp_path: Path) -> None:
+    class Inner(Measuring):
+        pass
+
+    Inner.phase = phase
+    file = tmp_path / "a.txt"
+    file.write_text("the words of the file", encoding="utf-8")
+    inner = Inner()
+    asked = [Message("user", [ContentItem(text="q"), ContentItem(file=str(file))])]
+    asyncio.run(ScriptedModel([answer("a")], processors=[inner]).acomplete(asked))
+    assert ("the words of the file" in inner.texts[0]) == (phase != "input")
+
+
+def test_one_processor_that_needs_text_is_enough_wherever_it_stands() -> None:
+    class Reading(Measuring):
+        name = "zzz"
+        needs_text = True
+
+    for processors in ([Measuring(), Reading()], [Reading(), Measuring()], [Measuring()]):
+        model = ScriptedModel([answer("a")], facts=ModelFacts(files=True), processors=processors)
+        asyncio.run(model.acomplete(ASK))
+        assert {taken for one in processors for taken in one.takes_files} == {len(processors) == 1}

@@ -64,6 +64,26 @@ def test_an_answer_in_progress_and_a_finished_one_as_one_object() -> None:
     assert (origin.backend, origin.id, origin.data) == ("b", "r", {"k": 1})
 
 
+@pytest.mark.parametrize(
+    "event",
+    [ReasoningDelta("Hm."), FunctionCallDelta(0, "c", "look", "{"), MediaDelta(ContentItem(image="https://h/a.png"))],
+    ids=["reasoning", "a call", "media"],
+)
+def test_an_answer_without_text_that_breaks_off_is_an_error(event: ModelEvent) -> None:
+    fold = Fold("b")
+    with pytest.raises(ModelResponseError, match="the response from b:m was cut off"), fold.reading_from("b:m"):
+        fold.feed(event)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("天气", "天气"), ("a\ud800é", "a?é")])
+def test_the_name_of_a_call_loses_only_what_no_message_can_have(name: str, kept: str) -> None:
+    fold = Fold("b")
+    fold.feed(FunctionCallDelta(0, "c", name, "{}"))
+    [call] = fold.messages()
+    assert call.function_call is not None
+    assert call.function_call.name == kept
+
+
 @pytest.mark.parametrize(("own", "kept"), [("", "Hel"), ("own", "own")])
 def test_an_error_has_what_had_arrived_unless_it_says_it_itself(own: str, kept: str) -> None:
     fold = Fold("b")

@@ -91,6 +91,10 @@ def made(host: PluginHost, **options: Any) -> BaseChatModel:
 def test_added_processors_stand_beside_what_there_is(host: PluginHost) -> None:
     assert made(host, processors=[Second("mine")], add=True).ask("q").text == "a"
     assert MARKS == ["mine", "asked", "asked"]  # retries are there
+    MARKS.clear()
+    model = made(host, processors=[Second("mine")], add=True)
+    with pytest.raises(ConfigError, match="cannot be added to an existing model"):
+        get_chat_model(model, processors=[], host=host)
 
 
 def test_given_processors_stand_in_place_of_all_others(host: PluginHost) -> None:

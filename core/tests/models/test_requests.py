@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, MissingFileError
 from jackfield.events import ModelEvent, ModelFinished
 from jackfield.messages import ContentItem, Message
 from jackfield.models import BaseChatModel
 from jackfield.models._base import name_of_server
 from jackfield.request import ChatRequest, ModelFacts, language_of, with_media_noted
-from jackfield.testing import ScriptedModel
+from jackfield.testing import ScriptedModel, answer
 
 LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
 
@@ -129,3 +130,24 @@ def test_media_in_results_are_noted_and_in_questions_kept() -> None:
 )  # fmt: skip
 def test_the_language_is_that_of_the_user_and_the_system(messages: list[Message], lang: str) -> None:
     assert language_of(messages) == lang
+
+
+@pytest.mark.parametrize("role", ["assistant", "function"])
+def test_a_request_names_no_file_that_a_model_or_a_result_named(role: str) -> None:
+    foreign = Message(role, [ContentItem(image="/srv/a.png")], name="look")
+    request = ScriptedModel([]).make_request([Message("user", "a"), foreign, Message("user", "b")])
+    assert request.messages[1].get_text_content() == "[image: a.png]"
+
+
+def test_files_are_handled_as_the_caller_says() -> None:
+    asked = [Message("user", [ContentItem(text="q"), ContentItem(file="/srv/missing.txt")])]
+    model = ScriptedModel([answer("a")])
+
+    async def ask(files: Any) -> None:
+        async for _ in model.astream(asked, files=files):
+            pass
+
+    asyncio.run(ask("name"))
+    assert "missing.txt" in model.requests[0].messages[0].get_text_content()
+    with pytest.raises(MissingFileError):
+        asyncio.run(ask("read"))

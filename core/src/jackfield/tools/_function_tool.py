@@ -179,7 +179,6 @@ def _check_options(options: Mapping[str, object], what: str) -> None:
 
 def _make_tool(options: ToolOptions, function: Any) -> Any:
     if isinstance(function, type) and issubclass(function, BaseTool):
-        _check_options(options, "@tool on a class")
         for name, value in options.items():
             setattr(function, name, value)
         return function

@@ -124,7 +124,7 @@ class Toolbox:
                 source.toolset.changes.version
             )  # read first, so that a change during the answer counts as another change
             tools = await self._tools_of(source.toolset, self.context)
-            others = (set(self.taken) | known.keys() | replacements.keys()) - source.names
+            others = (set(self.taken) | known.keys()) - source.names
             for other in self.sources:
                 others |= other.names if other is not source else set()
             where = f", one of them in toolset {source.toolset.name!r}"
