@@ -362,3 +362,10 @@ def test_a_set_with_settings_is_asked_once_for_all_its_tools() -> None:
     run(FnCallAgent([changing_to(sets, named("third")), with_settings(sets[0], settings)], model))
     assert shown(model) == [["change", "first", "second"], ["change", "third"]]
     assert asked == ["changing"]
+
+
+def test_agents_leave_the_tools_of_a_set_as_they_are(is_fixed: bool) -> None:
+    shared = named("first")
+    agent = FnCallAgent([Changing(shared, is_fixed=is_fixed)], ScriptedModel([answer("done")]))
+    run(agent)
+    assert shared.origin is None

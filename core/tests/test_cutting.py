@@ -115,3 +115,16 @@ def test_a_cut_keeps_as_much_as_it_can(case: str) -> None:
         assert cut_text(value, limit) == kept
     else:
         assert cut_text(json.dumps(value, ensure_ascii=False), limit) == json.dumps(kept, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text", ["first\n" + "x" * 3000, "x" * 3000 + "\nlast", "x" * 1500 + "\n" + "y" * 1500])
+def test_a_line_break_far_away_costs_no_more_than_a_quarter(text: str) -> None:
+    assert 750 <= len(cut_text(text, 1000)) <= 1050
+
+
+@pytest.mark.parametrize("value", [[1, [2, 3], "four " * 12], ["a" * 50, "b" * 50], {"list": list(range(30))}])
+def test_json_that_fits_once_its_blanks_are_gone_loses_nothing(value: Any) -> None:
+    written = f" \n{json.dumps(value, indent=4)}"
+    limit = len(json.dumps(value)) + 2 + (50 if isinstance(value, dict) else 0)
+    assert len(written) > limit
+    assert json.loads(cut_text(written, limit)) == value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Optional
 
 import pytest
 
@@ -56,7 +56,25 @@ def agent(*tools: Any, steps: Any = (), **options: Any) -> FnCallAgent[User]:
     return FnCallAgent[User](tools, ScriptedModel([*steps, answer("Done.")]), name="helper", **options)
 
 
-@pytest.mark.parametrize("needy", [who, Whose()])
+@tool
+def who_or_nobody(context: Optional[ToolContext[User]] = None) -> str:  # noqa: UP045
+    """Say who asks."""
+    return "" if context is None else context.deps.name
+
+
+@tool
+def nobody_or_who(context: ToolContext[User] | None = None) -> str:
+    """Say who asks."""
+    return "" if context is None else context.deps.name
+
+
+@tool
+def noted(context: ToolContext[Annotated[User | None, "whoever asks"]]) -> str:
+    """Say who asks, if it is known."""
+    return context.deps.name if context.deps else "nobody"
+
+
+@pytest.mark.parametrize("needy", [who, Whose(), who_or_nobody, nobody_or_who], ids=lambda made: made.name)
 def test_forgotten_deps_are_an_error_before_the_run(needy: BaseTool) -> None:
     asked = agent(maybe, needy)
     with pytest.raises(ConfigError, match=rf"'helper' needs deps: its tool '{needy.name}' takes a ToolContext\[User\]"):
@@ -85,9 +103,10 @@ def test_the_agents_that_a_run_may_reach_need_deps_too() -> None:
 
 
 def test_tools_that_can_do_without_deps_need_none() -> None:
-    steps = [calls(("maybe", {}), ("anything", {}), ("any_deps", {}))]
-    result = agent(maybe, anything, any_deps, steps=steps).ask("Hi")
-    assert [message.content for message in result.messages if message.role == "function"] == ["nobody", "None", "None"]
+    steps = [calls(("maybe", {}), ("noted", {}), ("anything", {}), ("any_deps", {}))]
+    result = agent(maybe, noted, anything, any_deps, steps=steps).ask("Hi")
+    told = [message.content for message in result.messages if message.role == "function"]
+    assert told == ["nobody", "nobody", "None", "None"]
 
 
 def test_a_type_that_only_type_checkers_know_is_no_obstacle() -> None:

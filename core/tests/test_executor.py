@@ -249,3 +249,18 @@ def test_calls_that_are_left_have_the_one_result_that_nobody_has_read() -> None:
     results = {one.index: one for one in left}
     assert results[4].message.content == "second"
     assert [results[index].error for index in (5, 6)] == ["Stopped", "Cancelled"]
+
+
+def test_the_users_ctrl_c_while_a_call_is_checked_is_no_failure_of_the_tool() -> None:
+    class Stopped(BaseTool):
+        name = "stopped"
+        description = "Is stopped."
+
+        def parse_arguments(self, params: Any) -> dict[str, Any]:
+            raise KeyboardInterrupt
+
+        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+            return "done"
+
+    with pytest.raises(KeyboardInterrupt):
+        run_calls(executor_of(Stopped()), planned("stopped"))

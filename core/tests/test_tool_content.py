@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from jackfield.errors import ToolServiceError
 from jackfield.messages import ContentItem
@@ -27,6 +28,11 @@ class Pair:
 
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Moment(BaseModel):
+    at: datetime
+    colour: Colour
 
 
 class Speaks:
@@ -51,6 +57,10 @@ class Shows:
         (float("nan"), '"NaN"'),
         ([float("inf"), "NaN é"], '[\n    "Infinity",\n    "NaN é"\n]'),
         (Point(x=1, day=date(2026, 1, 2)), '{\n    "x": 1,\n    "day": "2026-01-02"\n}'),
+        (
+            Moment(at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC), colour=Colour.RED),
+            '{\n    "at": "2026-01-02T03:04:00Z",\n    "colour": "red"\n}',
+        ),
         (Pair(1, {2}), '{\n    "left": 1,\n    "right": [\n        2\n    ]\n}'),
         (frozenset({3}), "[\n    3\n]"),
         (date(2026, 1, 2), '"2026-01-02"'),

@@ -11,13 +11,14 @@ import pytest
 from pydantic import Field
 
 from jackfield import BaseTool, FnCallAgent, ToolContext, ToolResult, acall_tool, call_tool, tool
-from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError
+from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError, ToolServiceError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.runs import RunResources
 from jackfield.sync import iterate
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall
+from jackfield.tools._foreign import run_tool
 
 
 class Shop:
@@ -225,3 +226,72 @@ def _of_pattern(count: int, code: Annotated[str, Field(pattern="(")]) -> str:
 def _of_threads(count: int, thread: threading.Thread) -> str:
     """Join."""
     return thread.name
+
+
+@pytest.mark.parametrize("value", [0, "", [], False], ids=repr)
+def test_an_empty_value_is_a_result_of_a_generator(value: Any) -> None:
+    @tool
+    def steps() -> Generator[str, None, Any]:
+        """Take steps."""
+        yield "one"
+        return value
+
+    assert call_tool(steps) == value
+
+
+def test_a_generator_that_yields_what_it_must_not_is_closed_before_its_call_fails() -> None:
+    log = []
+
+    @tool
+    async def odd() -> AsyncIterator[Any]:
+        """Yield a number."""
+        try:
+            yield 5
+        finally:
+            await asyncio.sleep(0)
+            log.append("closed")
+
+    async def main() -> None:
+        try:
+            await acall_tool(odd)
+        except ToolServiceError as error:
+            log.append(str(error))
+
+    asyncio.run(main())
+    assert log == ["closed", log[-1]]
+    assert "it yields int" in log[-1]
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["a turn", "another caller"])
+def test_a_call_that_had_returned_when_it_was_cancelled_has_a_result_in_a_turn_only(is_told: bool) -> None:
+    @tool
+    def work() -> str:
+        """Work."""
+        is_cancelled.wait(30)
+        return "done"
+
+    is_cancelled, has_returned = threading.Event(), threading.Event()
+
+    async def main() -> Any:
+        loop = asyncio.get_running_loop()
+        call_soon = loop.call_soon_threadsafe
+
+        def arrive(*args: Any, **options: Any) -> Any:
+            handle = call_soon(*args, **options)
+            has_returned.set()
+            return handle
+
+        loop.call_soon_threadsafe = arrive  # type: ignore[method-assign]
+        begun = asyncio.Event()
+        task = asyncio.create_task(
+            run_tool(work, {}, ToolContext(), on_begin=(lambda: call_soon(begun.set)) if is_told else None)
+        )
+        await (begun.wait() if is_told else asyncio.sleep(0))
+        has_returned.clear()
+        is_cancelled.set()
+        assert has_returned.wait(30)  # blocks the loop, which has not seen the result
+        task.cancel()
+        return (await asyncio.gather(task, return_exceptions=True))[0]
+
+    outcome = asyncio.run(main())
+    assert outcome == "done" if is_told else isinstance(outcome, asyncio.CancelledError)

@@ -11,7 +11,7 @@ from jackfield import BaseTool, FnCallAgent, ToolContext, call_tool
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools._parameters import schema_of_list
-from jackfield.tools._schema import check_tool_name, check_tool_schema, object_schema, tool_name_for
+from jackfield.tools._schema import ArgumentChecker, check_tool_name, check_tool_schema, object_schema, tool_name_for
 from tests.support.tools import Looks
 
 # --- names ---
@@ -128,6 +128,9 @@ def test_arguments_are_checked_against_the_parameters_of_the_moment() -> None:
     assert made.parse_arguments('{"a": 1}') == made._verify_json_format_args({"a": 1}) == {"a": 1}
     with pytest.raises(ToolArgumentError, match="invalid arguments for 'look'"):
         made.parse_arguments({"a": "x"})
+    two = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
+    with pytest.raises(ToolArgumentError, match=r"a: 'x' is not of type 'integer'; b: 1 is not of type 'string'"):
+        ArgumentChecker("look", two).check({"a": "x", "b": 1})
     made.parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert made.parse_arguments({"a": "x"}) == {"a": "x"}
     made.parameters = [{"name": "b", "type": "int", "required": True}]
@@ -144,8 +147,9 @@ def test_arguments_are_checked_against_the_parameters_of_the_moment() -> None:
         made.parse_arguments("plain text")
     made.parameters = [{"name": "b", "type": "str", "required": True}]
     assert made.parse_arguments("plain text") == {"b": "plain text"}
-    with pytest.raises(ToolArgumentError):
-        made.parse_arguments('{"c": 1}')
+    for wrong in ('{"c": 1}', "[1, 2]", "5"):  # JSON, but not the arguments
+        with pytest.raises(ToolArgumentError):
+            made.parse_arguments(wrong)
     made.parameters = {"type": "object", "properties": {}}
     assert made.parse_arguments("{}") == {}
     assert (repr(made), made.preview({}, workspace=ToolContext().workspace)) == ("<Looks look>", "")

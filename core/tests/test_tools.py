@@ -29,6 +29,7 @@ from jackfield.tools import (
     ToolContext,
     ToolExecutor,
     ToolResult,
+    Workspace,
     check_tool_name,
     check_tool_schema,
     cut_middle,
@@ -792,6 +793,24 @@ def test_a_tool_that_cannot_be_loaded_is_a_result_that_names_the_distribution(si
     failed = result(find_tool("greet", site.host()), '{"who": "Bob"}')
     assert failed.error == BrokenPluginError.__name__
     assert failed.message.get_text_content().startswith("Tool greet cannot be used: acme")
+
+
+def test_an_installed_tool_previews_its_calls_itself(site: Any, tmp_path: Path) -> None:
+    heavy = (
+        TOOL_PLUGIN["acme_heavy"]
+        + "    def preview(self, arguments, *, workspace):\n"
+        + "        return f\"greet {arguments['who']} from {workspace.root.name}\"\n"
+    )
+    site.add("acme", {"tool.greet": "acme_light"}, modules={**TOOL_PLUGIN, "acme_heavy": heavy})
+    greet = find_tool("greet", site.host())
+    assert greet.preview({"who": "Bob"}, workspace=Workspace(tmp_path)) == f"greet Bob from {tmp_path.name}"
+
+
+def test_an_installed_function_has_the_host_of_each_agent_that_uses_it(site: Any) -> None:
+    heavy = "from jackfield import tool\n@tool\ndef Greet(who: str) -> str:\n    'Greet.'\n    return who\n"
+    site.add("acme", {"tool.greet": "acme_light"}, modules={**TOOL_PLUGIN, "acme_heavy": heavy})
+    hosts = [site.host(), site.host()]
+    assert [one.host for one in [find_tool("greet", host).load() for host in hosts]] == hosts
 
 
 def test_a_tool_that_hangs_while_it_is_loaded_is_given_up_after_the_time_for_tools(site: Any) -> None:

@@ -43,7 +43,9 @@ def root(tmp_path: Path) -> Path:
     made = tmp_path / "workspace"
     made.mkdir()
     (tmp_path / "outside").mkdir()
+    (tmp_path / "workspace-of-others").mkdir()
     (made / "link").symlink_to(tmp_path / "outside")
+    (made / "namesake").symlink_to(tmp_path / "workspace-of-others")
     (made / "loop").symlink_to(made / "loop")
     (made / "inside").mkdir()
     (made / "alias").symlink_to(made / "inside")
@@ -83,6 +85,7 @@ def test_no_name_ever_leads_outside(name: str) -> None:
         "%2Fetc%2Fpasswd",
         "link",
         "link/x",
+        "namesake/x",
         "link/../x",
         "loop",
         "loop/x",
