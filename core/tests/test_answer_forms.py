@@ -31,6 +31,9 @@ OBJECT: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "intege
         ('It is {"a": 1}', 1),
         ("{'a': 1,}", 1),
         ('{"a": 1, "b": "x\ny"}', 1),
+        ('Either {"a": 1} or {"a": 2}.', 1),
+        ('So: {"a": 1}\nIt isn\'t {"a": 2}', 1),
+        ('The value of {a} is {"a": 1}.\n```json\n{"a": 1}\n```', 1),
     ],
 )
 def test_the_data_of_an_answer_is_found_among_words(text: str, value: int) -> None:
@@ -64,6 +67,8 @@ def test_misfits_of_a_type_are_told_with_their_places_five_at_most() -> None:
     with pytest.raises(MisfitError) as caught:
         Form(list[int]).read('["a", "b", "c", "d", "e", "f"]')
     assert str(caught.value).count("valid integer") == 5
+    with pytest.raises(MisfitError, match=r"^1\.name: Input should be a valid string$"):
+        Form(list[City]).read('[{"name": "Bonn"}, {"name": 5}]')
     assert Form(City).read('{"name": "Bonn", "founded": "2026-01-02"}') == City(name="Bonn", founded=date(2026, 1, 2))
 
 
@@ -118,7 +123,9 @@ def test_what_is_no_form_is_refused(wanted: Any, said: str) -> None:
     "schema",
     [
         {"$ref": "#/$defs/a~1b", "$defs": {"a/b": {}}}, {"$ref": "#/$defs/a%20b", "$defs": {"a b": {}}},
-        {"$ref": "#/$defs/a~0b", "$defs": {"a~b": {}}}, {"allOf": [{}, {"$ref": "#/allOf/0"}]},
+        {"$ref": "#/$defs/a~0b", "$defs": {"a~b": {}}}, {"$ref": "#/$defs/a~01b", "$defs": {"a~1b": {}}},
+        {"default": {"$ref": "#/gone"}, "enum": [{"$ref": "#/gone"}]}, {"examples": [{"$ref": "#/gone"}]},
+        {"allOf": [{}, {"$ref": "#/allOf/0"}]},
         {"const": {"$ref": "#/gone"}}, {"$ref": "#name", "$defs": {"a": {"$anchor": "name"}}},
         {"$ref": "https://h/a", "$defs": {"a": {"$id": "https://h/a"}}}, {"properties": {"$ref": {"type": "string"}}},
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from jackfield import BaseTool, ToolContext, tool
 from jackfield.errors import ToolServiceError
-from jackfield.events import ApprovalDecided, ToolFinished, ToolStarted
+from jackfield.events import ApprovalDecided, ToolFinished, ToolProgress, ToolStarted
 from jackfield.messages import FunctionCall
 from jackfield.streams import closing
 from jackfield.tools import PlannedCall, ToolExecutor
@@ -264,3 +264,40 @@ def test_the_users_ctrl_c_while_a_call_is_checked_is_no_failure_of_the_tool() ->
 
     with pytest.raises(KeyboardInterrupt):
         run_calls(executor_of(Stopped()), planned("stopped"))
+
+
+def test_a_call_that_takes_turns_starts_after_the_result_of_the_one_before() -> None:
+    @tool(concurrent=False)
+    def work() -> str:
+        """Work."""
+        return "done"
+
+    events = run_calls(executor_of(work), *(planned("work", index=index) for index in range(3)))
+    order = [(type(event).__name__, event.index) for event in events]
+    assert order == [(kind, index) for index in range(3) for kind in ("ToolStarted", "ToolFinished")]
+
+
+def test_all_results_that_nobody_has_read_are_kept() -> None:
+    @tool
+    async def work(context: ToolContext) -> str:
+        """Work."""
+        context.report("half")
+        done.append(context.call_id)
+        return context.call_id
+
+    done: list[str] = []
+
+    async def run() -> list[ToolFinished]:
+        executor, left = executor_of(work), list[ToolFinished]()
+        plan = await executor.plan([planned("work", index=index) for index in range(3)])
+        async with closing(executor.run(plan, ToolContext[Any](), left=left)) as events:
+            async for event in events:
+                if isinstance(event, ToolProgress):  # all have started
+                    break
+            while len(done) < 3:
+                await asyncio.sleep(0)
+            for _ in range(50):  # rounds of the loop, in which the results arrive
+                await asyncio.sleep(0)
+        return left
+
+    assert [one.message.content for one in asyncio.run(run())] == ["c0", "c1", "c2"]

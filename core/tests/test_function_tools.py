@@ -219,6 +219,15 @@ def test_arguments_that_do_not_fit_are_told_five_at_a_time() -> None:
     assert inside.call({"point": {"x": 4, "day": "2026-01-02"}}) == 4
 
     @tool
+    def half(number: float) -> float:
+        """Halve a number."""
+        return number / 2
+
+    for number in (float("inf"), float("nan")):
+        with pytest.raises(ToolArgumentError, match="number: Input should be a finite number"):
+            half.call({"number": number})
+
+    @tool
     def strict(point: Strict) -> int:
         """Take a point."""
         return point.x

@@ -566,3 +566,14 @@ def test_the_doctor_runs_nothing_of_the_folder_it_is_called_in(asking: Any) -> N
     done = asking.as_script("plugins", "doctor", "--json")
     assert done.returncode in (0, 1), done.stderr
     assert not (asking.folder / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["safe", "strict"])
+@pytest.mark.parametrize("user", ["true", "false"])
+@pytest.mark.parametrize("project", ["true", "false"])
+def test_a_project_can_only_add_to_what_the_user_is_strict_about(
+    place: Place, key: str, user: str, project: str
+) -> None:
+    place.user.write_text(f"{key} = {user}")
+    place.write(f"{key} = {project}")
+    assert getattr(place.load(), key) == ("true" in (user, project))

@@ -137,6 +137,12 @@ def test_what_is_unknown_is_left_out_of_plain_json() -> None:
     assert agent(answer("a")).ask("q").to_dict()["finish_reason"] == "stop"
 
 
+def test_what_is_empty_stays_in_plain_json() -> None:
+    plain = agent(answer("")).ask("q").to_dict()
+    empty = {"text": "", "sources": [], "citations": [], "warnings": []}
+    assert {name: plain[name] for name in empty} == empty
+
+
 def test_sources_of_any_plugin_are_read_and_what_is_not_one_is_left_out() -> None:
     assert sources_in({}) == sources_in({"sources": None}) == sources_in({"sources": "text"}) == []
     odd = ["a.txt", 3, {"page": 1}, {"location": "b.txt", "page": "x"}, {"location": "c.txt"}]
