@@ -69,6 +69,9 @@ def test_a_text_without_lines_keeps_twice_as_much_of_its_beginning_as_of_its_end
 
 def test_a_text_that_just_fits_stays() -> None:
     assert cut_text("x" * 90, 90) == "x" * 90
+    for value in ([1, [2, 3], "x" * 90], {"a": "x" * 90, "b": [1]}):
+        written = json.dumps(value, indent=4)
+        assert cut_text(written, len(written)) == written
 
 
 LINES = "\n".join(f"line {number:03}" for number in range(30))

@@ -120,6 +120,7 @@ def test_a_pdf_is_one_by_its_bytes(tmp_path: Path) -> None:
     assert pdf_of(str(tmp_path / "b.pdf")) is None
     assert pdf_of("https://h/a.pdf") is None
     assert pdf_of(made.data_uri) == made
+    assert pdf_of(made.data_uri.replace("data:application/pdf", "DATA:Application/PDF")) == made
     assert pdf_of("data:image/png;base64,aaaa") is None
     assert pdf_of("data:application/pdf,aaaa") is None
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from jackfield import FnCallAgent, tool
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins import Misfit, misfit_of
 from jackfield.plugins._misfits import explain_error, misfit_between
+from jackfield.testing import ScriptedModel, answer, calls
 from tests.support.site import FakeSite
 
 LIBRARY = """
@@ -120,3 +122,21 @@ def test_a_package_and_itself_are_no_misfit(site: Any) -> None:
     assert misfit_between("mill", "wool", "wool.x") == Misfit(
         "mill 2.0", "wool.x", "wool 1.0", "pip install --upgrade mill wool"
     )
+
+
+@pytest.mark.parametrize("function", ["as_import", "as_attribute"])
+def test_a_misfit_is_explained_where_a_tool_or_a_model_fails(fail: Callable[..., Exception], function: str) -> None:
+    error = fail(function)
+
+    @tool
+    def work() -> str:
+        """Work."""
+        raise error
+
+    model = ScriptedModel([calls(("work", {})), answer("done")])
+    result = FnCallAgent([work], model).ask("go")
+    said = "mill 3.0 uses wool.gone, which wool 0.2.1 does not provide. To fix it, run: pip install"
+    assert f"Tool work cannot be used: {said}" in str(result.messages[1].content)
+    with pytest.raises(BrokenPluginError, match=said) as caught:
+        ScriptedModel([[error]]).ask("go", config={"max_retries": 1})
+    assert caught.value.__cause__ is error

@@ -14,14 +14,14 @@ from jackfield.runs import RunResources
 class Kernel:
     """Something to close, asynchronously."""
 
-    def __init__(self, name: str, log: list[str], *, fails: bool = False) -> None:
+    def __init__(self, name: str, log: list[str], *, fails: type[Exception] | None = None) -> None:
         self.name, self.log, self.fails = name, log, fails
 
     async def aclose(self) -> None:
         await asyncio.sleep(0)
         self.log.append(self.name)
         if self.fails:
-            raise OSError(f"{self.name} hangs")
+            raise self.fails(f"{self.name} hangs")
 
 
 class File:
@@ -57,13 +57,16 @@ def test_everything_is_closed_the_last_opened_first() -> None:
     assert log == ["d", "b", "a"]
 
 
-def test_one_that_will_not_close_is_logged_and_the_others_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [OSError, ValueError, AssertionError])
+def test_one_that_will_not_close_is_logged_and_the_others_are_closed(
+    caplog: pytest.LogCaptureFixture, error: type[Exception]
+) -> None:
     log: list[str] = []
 
     async def main() -> None:
         async with RunResources() as resources:
             await resources.get("a", opener(Kernel("a", log)))
-            await resources.get("b", opener(Kernel("b", log, fails=True)))
+            await resources.get("b", opener(Kernel("b", log, fails=error)))
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())

@@ -131,6 +131,10 @@ def test_arguments_are_checked_against_the_parameters_of_the_moment() -> None:
     two = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
     with pytest.raises(ToolArgumentError, match=r"a: 'x' is not of type 'integer'; b: 1 is not of type 'string'"):
         ArgumentChecker("look", two).check({"a": "x", "b": 1})
+    nothing = ArgumentChecker("look", {"type": "object", "properties": {}, "additionalProperties": False})
+    nothing.check({})
+    with pytest.raises(ToolArgumentError, match="Additional properties are not allowed"):
+        nothing.check({"a": 1})
     made.parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert made.parse_arguments({"a": "x"}) == {"a": "x"}
     made.parameters = [{"name": "b", "type": "int", "required": True}]
