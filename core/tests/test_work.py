@@ -265,3 +265,39 @@ def test_part_of_run_outside_of_a_run_only_does_the_work() -> None:
     assert (work.run_id, work.facts) == ("", {"query": "a"})
     with pytest.raises(ValueError, match="no"), part_of_run("retrieval", "search"):
         raise ValueError("no")
+
+
+def test_the_context_of_a_call_hears_of_its_failure_whether_the_tool_or_its_result_is_at_fault() -> None:
+    heard: dict[str, str] = {}
+
+    class Hears(Marks):
+        @contextmanager
+        def surround(self, work: Work) -> Iterator[None]:
+            try:
+                yield
+            except Exception as error:
+                heard[work.name or work.kind] = type(error).__name__
+                raise
+            else:
+                heard[work.name or work.kind] = ""
+
+    @tool
+    def fine() -> str:
+        """Work."""
+        return "done"
+
+    @tool
+    def fails() -> str:
+        """Fail."""
+        raise ValueError("no")
+
+    @tool
+    def odd() -> object:
+        """Return what no model can read."""
+        return object()
+
+    model = ScriptedModel([calls(("fine", {}), ("fails", {}), ("odd", {})), answer("Done.")])
+    FnCallAgent([fine, fails, odd], model, observers=[Hears()]).ask("Hi")
+    assert {name: heard[name] for name in ("fine", "fails", "odd")} == {
+        "fine": "", "fails": "ValueError", "odd": "ToolServiceError",
+    }  # fmt: skip
