@@ -86,6 +86,7 @@ def test_misfits_of_a_type_are_told_with_their_places_five_at_most() -> None:
         ({"type": "array"}, '{"value": [1]}', [1], None),
         (OBJECT, '{"a": 1, "value": 2}', {"a": 1, "value": 2}, OBJECT),
         (dict[str, int] | None, '{"value": {"value": 5}}', {"value": 5}, None),
+        (dict[str, int] | None, '{"value": 5, "other": 6}', {"value": 5, "other": 6}, None),
     ],
 )
 def test_what_is_no_object_is_wrapped_in_one(wanted: Any, text: str, value: Any, sent: Any) -> None:

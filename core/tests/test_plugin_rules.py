@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import IncompatiblePluginError, PluginBlockedError
-from jackfield.plugins import Settings
+from jackfield.plugins import Settings, ToolSpec, hook
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,7 @@ _UNMATCHED = "matches no installed plugin; "
         ("Acme.Shell/run", ""),
         ("searcher.any", ""),  # acme-find may offer it when it is asked
         ("acme-find/any", ""),
+        ("acme-odd", ""),  # its metadata is malformed, so it provides nothing, but it is installed
         ("acme-shel", f"{_UNMATCHED}did you mean 'acme-shell' or 'acme-shell/run'?"),
         ("run", f"{_UNMATCHED}did you mean 'tool.run'?"),
         ("tool.Acme_Shell/run", ""),
@@ -76,6 +77,7 @@ _UNMATCHED = "matches no installed plugin; "
 def test_a_name_to_block_that_matches_nothing_is_reported_with_close_names(site: Any, name: str, reason: str) -> None:
     site.add_tools("acme-shell", "run")
     site.add("acme-find", {"searcher.*": "acme_find"}, modules={"acme_find": ""})
+    site.add("acme-odd", {"no kind": "acme_odd"}, modules={"acme_odd": ""})
     assert site.host().policy.unmatched(name) == reason
 
 
@@ -136,3 +138,18 @@ def test_a_package_that_may_not_load_is_not_among_those_that_only_need_to_be_nam
     host = site.host(**rules)
     assert host.policy.left_out("tool") == {}
     assert host.considered("tool") == []
+
+
+def test_what_a_program_registers_needs_not_be_named(site: Any) -> None:
+    host = site.host()
+    host.register(_Offers(), name="given")
+    [row] = [row for row in host.policy.rows("tool") if row.name == "mine"]
+    assert host.policy.why_unconsidered(row) == ""
+    assert host.policy.unproven(row) == ""
+    assert host.find("tool", "mine") == row
+
+
+class _Offers:
+    @hook.tools
+    def tools(self) -> list[ToolSpec]:
+        return [ToolSpec(name="mine", target=f"{__name__}:nothing", description="Mine.")]

@@ -203,3 +203,23 @@ def test_a_result_is_written_as_plain_values() -> None:
     assert plain["messages"][0]["content"] == "A."
     assert None not in plain["messages"][0].values()
     assert "output" not in plain
+
+
+def test_a_run_without_a_question_has_only_its_answer_in_the_history() -> None:
+    assert result_of(RunStarted(ASKED), END, asked=()).history == END.messages
+    assert result_of(RunStarted(ASKED), END, asked=None).history == (*ASKED, *END.messages)
+
+
+def cited(mark: str, start: int) -> dict[str, Any]:
+    return {"mark": mark, "location": f"{mark}.md", "answer_ranges": [[start, start + 3]]}
+
+
+def test_the_citations_of_an_answer_are_those_of_the_last_report_of_a_plugin() -> None:
+    end = RunFinished("finished", (said("a[1] b[2]"),), USED)
+    reports = [PluginEvent("acme", {"citations": [cited("1", 1)]}), PluginEvent("acme", {"citations": [cited("2", 6)]})]
+    of_a_tool = ToolFinished(0, "c", Message("function", "r", name="t"), 0.0, "", {"citations": [cited("1", 1)]})
+    assert [one.mark for one in result_of(*reports, end).citations] == ["2"]
+    assert [one.mark for one in result_of(*reports, of_a_tool, PluginEvent("other"), end).citations] == ["2"]
+    assert result_of(of_a_tool, end).citations == ()
+    earlier = PluginEvent("acme", {"citations": [cited("1", 6)]})
+    assert result_of(earlier, end).citations == (), "its mark is elsewhere in this answer"
