@@ -147,6 +147,9 @@ def test_what_a_program_registers_needs_not_be_named(site: Any) -> None:
     assert host.policy.why_unconsidered(row) == ""
     assert host.policy.unproven(row) == ""
     assert host.find("tool", "mine") == row
+    site.add_tools("acme", "zzz", "aaa")
+    host.refresh()
+    assert host.names("tool") == ["aaa", "mine", "zzz"]
 
 
 class _Offers:

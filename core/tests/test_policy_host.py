@@ -381,3 +381,39 @@ def test_tracing_tells_each_plugin_that_is_loaded(site: Any, capsys: pytest.Capt
 
 def test_a_host_is_made_without_looking_at_anything(tmp_path: Any) -> None:
     assert PluginHost(Settings(), paths=[str(tmp_path)]).settings == Settings()
+
+
+def test_a_name_that_we_publish_is_taken_from_others_only_if_the_user_names_them(site: Any) -> None:
+    site.add_tools("acme", "code_interpreter")
+    with pytest.raises(PluginNotFoundError, match="acme/code_interpreter is only used if named explicitly"):
+        site.host().find("tool", "code_interpreter")
+    for chosen in (
+        site.host().find("tool", "acme/code_interpreter"),
+        site.host(enabled=("tool.acme/code_interpreter",)).find("tool", "code_interpreter"),
+        site.host(prefer={"tool.code_interpreter": "acme"}).find("tool", "code_interpreter"),
+    ):
+        assert chosen.distribution == "acme"
+
+
+def test_only_a_manager_that_is_proven_to_be_ours_explains_what_is_missing(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for loaded in [name for name in sys.modules if name.partition(".")[0] == "jackfield_manage"]:
+        monkeypatch.delitem(sys.modules, loaded)
+    explain = "def explain_absence(host, kind, address):\n    return f'. There was {kind} {address}.'\n"
+    packages = {f"jackfield_manage.{name}__init__": "" for name in ("", "judging.")}
+    modules = {**packages, "jackfield_manage.judging.absences": explain, "manage_light": ""}
+    site.add("jackfield-manage", {"command.plugins": "manage_light"}, modules=modules)
+
+    def said() -> str:
+        with pytest.raises(PluginNotFoundError) as caught:
+            site.host().find("tool", "gone")
+        return str(caught.value)
+
+    light = site.folder / "manage_light.py"
+    as_installed = light.read_bytes()
+    light.write_bytes(as_installed + b"changed = True")
+    assert "There was" not in said()
+    assert "jackfield_manage" not in sys.modules
+    light.write_bytes(as_installed)
+    assert "There was tool gone." in said()

@@ -325,3 +325,10 @@ def test_the_tool_for_the_answer_is_described_in_the_language_of_the_conversatio
     assert model.requests[0].config.function_choice == ANSWER_TOOL
     correction = model.requests[1].messages[-1].get_text_content()
     assert correction.startswith({"en": "This answer does not fit: ", "zh": "这个回答不符合要求："}[lang])
+
+
+def test_a_schema_that_no_answer_can_be_checked_against_is_no_fault_of_the_answer() -> None:
+    model = ScriptedModel([answer("{}")] * 3, facts=HELD)
+    with pytest.raises(ConfigError, match="refers to '#gone', which it does not define"):
+        model.parse("q", {"type": "object", "allOf": [{"$ref": "#gone"}]})
+    assert len(model.requests) == 1
