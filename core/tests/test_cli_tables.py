@@ -50,6 +50,12 @@ def test_the_last_column_is_wrapped_while_it_has_20_columns(columns: int, lines:
     assert layout_table(TABLE, columns) == lines
 
 
+def test_a_table_that_fits_is_not_wrapped_however_narrow_its_last_column_is() -> None:
+    table = [("name", "text"), ("abcdefgh", "one"), ("b", "")]
+    assert layout_table(table, 14) == ["name      text", "abcdefgh  one", "b"]
+    assert layout_table([*table, ("中", "")], 14) == ["name      text", "abcdefgh  one", "b", "中"]
+
+
 def test_rows_in_json_have_the_problems_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
     host = PluginHost(paths=[])
     print_rows(host, [], None, as_json=True)

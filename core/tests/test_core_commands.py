@@ -194,6 +194,18 @@ def test_processors_are_listed_as_enabled_or_not(site: FakeSite) -> None:
     assert {row.name: state for row, state in states.items()} == {"a": "enabled", "b": "not enabled", "c": "ready"}
 
 
+def test_what_acts_by_default_is_listed_so_unless_its_name_is_enabled(site: FakeSite) -> None:
+    site.add("jackfield-truncation", {"processor.truncation": "cut_light"}, modules={"cut_light": ""})
+    site.add("acme", {"processor.truncation": "acme_light"}, modules={"acme_light": ""})
+
+    def states(*enabled: str) -> dict[str, str]:
+        return {row.distribution: state for row, state in _plugins.states(site.host(enabled=enabled)).items()}
+
+    assert states() == {"jackfield-truncation": "acts by default", "acme": "not enabled"}
+    enabled = states("processor.acme/truncation")
+    assert enabled == {"jackfield-truncation": "not enabled", "acme": "enabled"}
+
+
 def test_summaries_are_written_as_argparse_writes_help() -> None:
     assert main._help_line("Ask 5 % of all. Or not.") == "ask 5 %% of all. Or not"
     assert main._help_line("") == ""

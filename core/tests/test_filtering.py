@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, Corpus, Where, check_metadata
 from jackfield.retrieval._filtering import document_values, kind_of, kinds_in, position_values
+from jackfield.retrieval._searching import chunk_values
 
 CHUNK = Chunk(
     "1",
@@ -79,6 +80,15 @@ def test_a_filter_leaves_out(where: dict[str, Any]) -> None:
 def test_a_missing_value_fulfils_only_not() -> None:
     assert CORPUS.select(Where.parse({"author": {"not": "Ada"}})).numbers == [1]
     assert CORPUS.select(Where.parse({"author": "*"})).numbers == [0]
+
+
+@pytest.mark.parametrize(
+    ("value", "matches"),
+    [(2024, True), (2024.5, True), (2022, False), ("2024", False), (True, False), (("2024", "2025"), False)],
+)
+def test_values_of_another_kind_are_neither_above_nor_below(value: Any, matches: bool) -> None:
+    assert Where.parse({"year": {"gte": 2023}}).matches({"year": value}) is matches
+    assert not Where.parse({"year": {"lt": "x"}}).matches({"year": 2024})
 
 
 @pytest.mark.parametrize(
@@ -204,6 +214,8 @@ def test_the_values_of_a_chunk_are_those_of_its_document_and_its_place() -> None
     assert document_values("README", "", {})["type"] == ""
     assert position_values(None, ("a",), "") == {"heading": ("a",)}
     assert position_values(3, (), "p") == {"heading": (), "page": 3, "part": "p"}
+    chunk = Chunk("1", "a.md", "text", 0, 1, page=3, metadata={"page": 9, "heading": "x"})
+    assert (chunk_values(chunk)["page"], chunk_values(chunk)["heading"]) == (3, ())
     assert [kind_of(one) for one in (True, 1, 1.5, "a")] == ["true or false", "number", "number", "text"]
     kinds = kinds_in([{"year": 1}, {"year": "x"}, {"draft": True}])
     assert (kinds["year"], kinds["draft"], kinds["page"]) == ({"number", "text"}, {"true or false"}, {"number"})

@@ -228,6 +228,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: as_message({"role": "user"}),
         "a user message needs 'content', a string or a list of items",
     ),
+    "a system message without content": (
+        lambda: as_message({"role": "system"}),
+        "a system message needs 'content', a string or a list of items",
+    ),
     "no message": (
         lambda: as_message(5),  # type: ignore[arg-type]
         "a message must be a Message or a dict with 'role' and 'content', got int",
@@ -247,6 +251,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "one of one": (
         lambda: as_messages([{"role": "user"}]),
         "a user message needs 'content', a string or a list of items",
+    ),
+    "no text": (
+        lambda: as_messages(""),
+        "the question is empty: pass some text, or pass [] to continue a history",
     ),
     "an empty text": (
         lambda: as_messages(" \n"),

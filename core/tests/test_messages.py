@@ -346,6 +346,7 @@ def test_one_unknown_cost_or_two_currencies_make_the_sum_unknown() -> None:
 
 def test_a_total_that_is_given_is_kept() -> None:
     assert Usage(prompt_tokens=1, completion_tokens=2).total_tokens == 3
+    assert (Usage(completion_tokens=2).total_tokens, Usage(prompt_tokens=2).total_tokens) == (2, 2)
     assert Usage(prompt_tokens=1, completion_tokens=2, total_tokens=9).total_tokens == 9
 
 
@@ -364,3 +365,8 @@ def test_a_response_gives_its_text_and_its_calls() -> None:
 
 def test_a_name_of_a_server_has_no_password() -> None:
     assert basename_of("https://user:secret@host.example/") == "host.example"
+
+
+@pytest.mark.parametrize(("call_id", "text"), [(None, None), ("", ""), (0, "0"), (7, "7"), ("c", "c")])
+def test_the_id_of_a_call_is_a_text_whatever_a_program_wrote(call_id: Any, text: str | None) -> None:
+    assert Message("function", "r", name="f", extra={"function_id": call_id}).function_id == text

@@ -225,6 +225,12 @@ def test_a_host_with_a_registered_module_can_be_pickled_and_one_with_an_object_s
     assert again.find("tool", "shout").address == "loud@code/shout"
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(run_shout, (host,)) == "HEY"
+    impostor = ModuleType(shouting.__name__)
+    vars(impostor).update({name: value for name, value in vars(shouting).items() if not name.startswith("__")})
+    other = site.host()
+    other.register(impostor, name="loud")
+    with pytest.raises(ConfigError, match=r"loud@code cannot be pickled"):
+        pickle.dumps(other)  # the process would import another module
     host.register(Offers("one"))
     with pytest.raises(ConfigError, match=r"offers@code cannot be pickled.*register the object again"):
         pickle.dumps(host)

@@ -9,10 +9,9 @@ from tests.support.secrets import KEY, known
 
 def test_only_known_placeholders_are_filled() -> None:
     secrets = known(KEY)
-    hidden = {"a": f"[secret:KEY_0] [secret:KEY_0:15] [secret:KEY_1] [secret:KEY_0:xy]", "b": [("[secret:KEY_0]", 1)]}  # noqa: F541
-    assert secrets.fill(hidden) == {
-        "a": f"{KEY} {KEY[:15]} [secret:KEY_1] [secret:KEY_0:xy]", "b": [[KEY, 1]],
-    }  # fmt: skip
+    unknown = "[secret:KEY_1] [secret:KEY_0:xy] [secret:KEY_1:15]"
+    hidden = {"a": f"[secret:KEY_0] [secret:KEY_0:15] {unknown}", "b": [("[secret:KEY_0]", 1)]}
+    assert secrets.fill(hidden) == {"a": f"{KEY} {KEY[:15]} {unknown}", "b": [[KEY, 1]]}
     assert placeholders_in("[secret:a] [secret:b] [secret:a]") == ["[secret:a]", "[secret:b]"]
 
 

@@ -62,6 +62,8 @@ def test_nothing_said_allows_everything_and_enables_nothing(files: Files) -> Non
 
 def test_no_files_are_as_good_as_empty_ones(tmp_path: Path) -> None:
     assert load_settings({}, project_dir=tmp_path, user_file=tmp_path / "none.toml") == Settings()
+    (tmp_path / "file").write_text("")
+    assert load_settings({}, project_dir=tmp_path, user_file=tmp_path / "file" / "none.toml") == Settings()
 
 
 def test_the_environment_wins_over_the_user_and_a_project_only_takes_away(files: Files) -> None:
@@ -344,6 +346,7 @@ def test_a_copy_allows_no_more_than_the_original(again: Any) -> None:
 @given(st.text(alphabet="aB-_.", min_size=1, max_size=9))
 def test_normalising_twice_is_normalising_once(name: str) -> None:
     assert normalise(normalise(name)) == normalise(name)
+    assert normalise(f" {name}\n") == normalise(name)
 
 
 def test_suggest_names_what_is_near_else_what_there_is() -> None:
