@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from jackfield_testkit.effects import undeclared, unseen, watching
+from jackfield_testkit.effects import Effects, undeclared, unexpected_reads, unseen, watching
 
 WRITES: dict[str, Callable[[Path], object]] = {
     "open": lambda folder: (folder / "new.txt").write_text("x"),
     "append": lambda folder: (folder / "old.txt").open("a").close(),
     "update": lambda folder: (folder / "old.txt").open("r+").close(),
+    "binary update": lambda folder: (folder / "old.txt").open("rb+").close(),
     "os.open": lambda folder: os.close(os.open(folder / "new.txt", os.O_CREAT | os.O_WRONLY)),
     "mkdir": lambda folder: (folder / "sub").mkdir(),
     "remove": lambda folder: (folder / "old.txt").unlink(),
@@ -45,6 +46,48 @@ def test_writing_is_an_effect_outside_of_the_workspace_alone(folder: Path, write
         write(folder)
     assert outside.kinds == {"files"}
     assert (inside.kinds, bool(inside.inside)) == (set(), True)
+
+
+def test_a_folder_whose_name_begins_like_the_workspace_is_outside(folder: Path) -> None:
+    (folder / "work").mkdir()
+    with watching(workspace=folder / "work") as effects:
+        (folder / "work" / "a.txt").write_text("x")
+        for _ in range(2):
+            (folder / "work-2.txt").write_text("x")
+    assert effects.inside == [f"{folder}/work/a.txt"]
+    assert [effect.what for effect in effects.outside] == [f"writes {folder}/work-2.txt"], "each effect is listed once"
+
+
+def test_removing_a_link_concerns_the_link_and_not_its_target(folder: Path) -> None:
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(folder / "old.txt")
+    with watching(workspace=workspace) as effects:
+        (workspace / "link").unlink()
+    assert (effects.outside, effects.inside) == ([], [f"{workspace}/link"])
+
+
+def test_a_file_is_expected_only_if_it_was_given_or_lies_in_a_given_folder(folder: Path) -> None:
+    (folder / "given").mkdir()
+    names = ("old.txt", "old.txt.bak", "given/a.txt", "given-too.txt", "written.txt")
+    for name in names:
+        (folder / name).write_text("x")
+    with watching() as effects:
+        (folder / "written.txt").write_text("y")
+        for name in names:
+            (folder / name).read_text()
+    found = unexpected_reads(effects, [folder / "old.txt", folder / "given"])
+    assert found == [f"{folder}/old.txt.bak", f"{folder}/given-too.txt"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+@pytest.mark.parametrize("process", ["self", str(os.getppid())])
+def test_the_environment_of_any_process_is_private_and_other_facts_are_not(process: str) -> None:
+    with watching() as effects:
+        Path(f"/proc/{process}/stat").read_bytes()
+        Path(f"/proc/{process}/cmdline").read_bytes()
+    private = f"{os.path.realpath(f'/proc/{process}')}/cmdline"
+    assert unexpected_reads(effects) == [private]
 
 
 def test_a_link_out_of_the_workspace_is_outside(folder: Path) -> None:
@@ -75,6 +118,34 @@ def test_connections_and_look_ups_are_the_network_and_unix_sockets_are_not(folde
     with watching() as effects, socket.socket(socket.AF_UNIX) as connection:
         connection.connect_ex(str(folder / "socket"))
     assert effects.kinds == set()
+
+
+@pytest.mark.parametrize(
+    ("address", "kinds"),
+    [(("127.0.0.1", 0), set()), (("127.0.0.1", None), {"network"}), (("0.0.0.0", 0), {"network"})],
+)
+def test_only_a_free_port_of_this_machine_can_be_bound_without_effect(
+    address: tuple[str, int | None], kinds: set[str]
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        free = other.getsockname()[1]
+    with watching() as effects, socket.socket() as listener:
+        listener.bind((address[0], free if address[1] is None else address[1]))
+    assert effects.kinds == kinds
+
+
+def test_the_end_of_an_inner_watch_leaves_the_outer_one(folder: Path) -> None:
+    with watching() as outer:
+        with watching() as inner:
+            (folder / "a").write_text("x")
+        (folder / "b").write_text("x")
+    assert (len(inner.outside), len(outer.outside)) == (1, 2)
+
+
+def test_a_file_in_the_workspace_is_an_effect_that_was_seen() -> None:
+    assert unseen(Effects(inside=["/srv/w/a"]), {"files", "network"}) == {"network"}
+    assert unseen(Effects(read=["/srv/a"]), {"files", "network"}) == {"network"}
 
 
 def test_processes_are_seen_and_hide_the_rest() -> None:

@@ -119,6 +119,37 @@ async def open_streams_to(server: FakeOpenAI) -> None:
     await writer.wait_closed()
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "192.168.1.1", "169.254.169.254", "fe80::1%lo", "localhost.example"])
+def test_other_machines_of_the_same_network_are_other_machines(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with blocked("test_x"), pytest.raises(NetworkBlockedError):
+        # A name is looked up first; an address is not.
+        socket.getaddrinfo(host, 80) if host.startswith("localhost") else connect((host, 80), family)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.", "LOCALHOST", socket.gethostname(), b"localhost", "::1", "::ffff:127.0.0.1"]
+)
+def test_this_machine_has_names_in_any_case_and_with_a_dot(host: str | bytes) -> None:
+    with blocked("test_x") as watch:
+        with contextlib.suppress(OSError):  # a resolver may not know the name
+            socket.getaddrinfo(host, 80)
+        if isinstance(host, str) and ":" in host:
+            with contextlib.suppress(OSError):
+                connect((host, 9), socket.AF_INET6)
+    assert watch.refused == []
+
+
+def test_an_inner_block_reports_its_own_attempts_and_leaves_the_outer_one_in_force() -> None:
+    with blocked("outer") as outer:
+        with blocked("inner") as inner, pytest.raises(NetworkBlockedError, match=r"^inner"):
+            connect((ADDRESS, 80))
+        assert (len(inner.refused), outer.refused) == (1, [])
+        with pytest.raises(NetworkBlockedError, match=r"^outer"):
+            connect((ADDRESS, 80))
+    assert (len(inner.refused), len(outer.refused)) == (1, 1)
+
+
 def test_after_the_block_the_way_is_free_again() -> None:
     with blocked("test_x"):
         pass
@@ -218,6 +249,15 @@ def test_the_environment_allows_it_to_all(
     monkeypatch.setenv("JACKFIELD_TESTKIT_LIVE", "1")
     outcomes = run_suites(TESTS.replace("BASE", "Suite").replace("HEAD", NAMED), ["TestOut::test_swallows"])
     assert outcomes.of("TestOut", "passed") == {"test_swallows"}
+
+
+@pytest.mark.parametrize(("value", "outcome"), [("0", "error"), ("", "error"), ("yes", "passed")])
+def test_zero_in_the_environment_allows_nothing(
+    run_suites: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, value: str, outcome: str
+) -> None:
+    monkeypatch.setenv("JACKFIELD_TESTKIT_LIVE", value)
+    outcomes = run_suites(TESTS.replace("BASE", "Suite").replace("HEAD", ""), ["TestOut::test_swallows"])
+    assert outcomes.of("TestOut", outcome) == {"test_swallows"}
 
 
 def test_the_mark_is_known_and_workers_still_work(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_testkit import replies
+from jackfield_testkit.dialects import ChatCompletions
 from jackfield_testkit.replies import Reply, ToolCall
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 
@@ -85,6 +87,80 @@ def test_tool_calls_mean_the_same_in_both_forms(
     assert [json.loads(joined[index]) for index in sorted(joined)] == [arguments for _, arguments in calls]
 
 
+CALL_PARTS = [
+    {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+    {"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
+    {"index": 2, "id": "", "function": {"name": "h", "arguments": None}},
+]
+FOLDED: list[tuple[Reply, dict[str, Any], str | None]] = [
+    (replies.reasoning("hm", then="a", field="reasoning"), {"content": "a", "reasoning": "hm"}, "stop"),
+    (replies.text("a", finish_reason="length").written(empty_chunks=True), {"content": "a"}, "length"),
+    (replies.text("a", finish_reason=None), {"content": "a"}, None),
+    (
+        replies.chunks(
+            [
+                {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+                *({"choices": [{"delta": {"tool_calls": [part]}, "finish_reason": None}]} for part in CALL_PARTS),
+            ]
+        ),
+        {
+            "content": None,
+            "tool_calls": [
+                {"type": "function", "id": "a", "function": {"name": "f", "arguments": ""}},
+                {"type": "function", "id": "b", "function": {"name": "g", "arguments": "{}"}},
+                {"type": "function", "function": {"name": "h", "arguments": None}},
+            ],
+        },
+        "tool_calls",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reply", "message", "reason"), FOLDED)
+def test_a_stream_adds_up_to_one_message_and_its_reason(
+    reply: Reply, message: dict[str, Any], reason: str | None
+) -> None:
+    assert replies.folded(reply.chunks) == ({"role": "assistant", **message}, reason)
+
+
+@pytest.mark.parametrize(("id", "sent"), [(None, {}), ("", {"id": ""}), ("a", {"id": "a"})])
+def test_a_call_has_the_id_that_it_was_given_even_an_empty_one(id: str | None, sent: dict[str, str]) -> None:  # noqa: A002 - as in replies
+    first = replies.tool_call("f", {}, id=id).chunks[0]
+    assert not isinstance(first, str)
+    (call,) = first["choices"][0]["delta"]["tool_calls"]
+    assert {name: value for name, value in call.items() if name == "id"} == sent
+
+
+def test_characters_can_be_sent_in_halves_which_only_escapes_can_write() -> None:
+    reply = replies.text("🙂a", chars=0)
+    pieces = replies.pieces(reply, "m", stream=True)
+    assert [json.loads(piece[6:])["choices"][0]["delta"].get("content") for piece in pieces[:3]] == [
+        "\ud83d",
+        "\ude42",
+        "a",
+    ]
+    assert b'"\\ud83d"' in pieces[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "streams", "wants_usage"),
+    [
+        ({"stream": True, "stream_options": {"include_usage": True}}, True, True),
+        ({"stream": 1, "stream_options": {"include_usage": 1}}, False, False),
+        ({"stream": False, "stream_options": {"include_usage": False}}, False, False),
+        ({"stream": True, "stream_options": None}, True, False),
+        ([], False, False),
+    ],
+)
+def test_only_true_asks_for_a_stream_or_for_usage(
+    server: FakeOpenAI, client: Client, body: Any, streams: bool, wants_usage: bool
+) -> None:
+    server.reply(replies.text("ok"))
+    client.send(body)
+    client.receive()
+    assert (server.requests[0].streams, server.requests[0].wants_usage) == (streams, wants_usage)
+
+
 def test_interleaved_calls_come_in_turns(server: FakeOpenAI, client: Client) -> None:
     calls = [ToolCall("f", "12345678", "a"), ToolCall("g", "12345678", "b")]
     server.reply(replies.tool_calls(calls, chars=4, interleaved=True))
@@ -116,8 +192,10 @@ def test_the_models_are_listed_without_using_up_the_script(server: FakeOpenAI, c
     client.send(b"", method="GET", path="/v1/models")
     assert [model["id"] for model in json.loads(client.receive().body)["data"]] == ["one", "two"]
     assert server.requests == []
-    client.send(b"", method="GET", path="/v1/else")
-    assert client.receive().status == 404
+    for path in ("/v1/else", "/v1/models/one", "/v1/models-of-others", "/v1/else?of=/models"):
+        client.send(b"", method="GET", path=path)
+        assert client.receive().status == 404
+    assert [listing.path for listing in server.listings] == ["/v1/models"]
 
 
 # --- delivery ---
@@ -214,6 +292,65 @@ def test_a_client_that_leaves_in_a_pause_is_noticed(server: FakeOpenAI, connect:
     assert server.wait_until(lambda s: s.disconnects == 1)
 
 
+@pytest.mark.parametrize("newline", [b"\r\n", b"\r"])
+def test_endless_comments_have_the_line_ends_of_their_stream(
+    server: FakeOpenAI, client: Client, newline: bytes
+) -> None:
+    server.reply(replies.text(["one", "two"]).written(newline=newline).broken_after(1, "comment"))
+    client.send({"stream": True})
+    body = b""
+    while body.count(b"ping") < 2:
+        body += client.file.read(1)
+    assert body.count(b": ping" + newline * 2) == 1
+
+
+def test_a_bom_comes_once_and_first() -> None:
+    for reply in (replies.text("hello"), replies.text("hello").cut(5)):
+        for stream in (True, False):
+            body = b"".join(replies.pieces(reply.written(bom=True), "m", stream=stream))
+            assert body == b"\xef\xbb\xbf" + b"".join(replies.pieces(reply, "m", stream=stream))
+
+
+def test_ways_of_writing_add_up() -> None:
+    ways: list[dict[str, Any]] = [
+        {"newline": b"\r\n"},
+        {"comments": True},
+        {"bom": True},
+        {"empty_chunks": True},
+        {"as_one_object": True},
+        {"headers": {"A": "1"}},
+        {"headers": {"B": "2"}},
+    ]
+    reply = plain = replies.text("hello")
+    for way in ways:
+        reply = reply.written(**way)
+    assert (reply.newline, reply.comments, reply.bom, reply.ignores_stream) == (b"\r\n", True, True, True)
+    assert len(reply.chunks) == 2 * len(plain.chunks)
+    assert reply.headers == (("A", "1"), ("B", "2"))
+
+
+def test_cuts_fall_where_they_are_wanted_and_once() -> None:
+    reply = replies.raw(b"0123456789")
+
+    def cut(*at: int) -> list[bytes]:
+        return replies.pieces(reply.cut(at=at), "m", stream=False)
+
+    assert cut(9, 1, 4, 1) == [b"0", b"123", b"45678", b"9"]
+    assert cut(0, 10, 11) == [b"0123456789"]
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_a_fault_comes_after_exactly_so_many_events(count: int) -> None:
+    reply = replies.text(["one", "two", "three"])  # and an event with the reason, and one with the usage
+    whole = replies.pieces(reply, "m", stream=True, with_usage=True)
+    malformed = replies.pieces(reply.broken_after(count, "malformed"), "m", stream=True, with_usage=True)
+    assert (malformed[:count], malformed[count + 1 :]) == (whole[:count], whole[count:])
+    cut = replies.pieces(reply.broken_after(count, "end"), "m", stream=True, with_usage=True)
+    assert cut == whole[:count]
+    # An object has no events: it is sent whole unless nothing is to be sent.
+    assert bool(replies.pieces(reply.reset_after(count), "m", stream=False)) == (count > 0)
+
+
 def test_a_paced_stream_is_whole(server: FakeOpenAI, client: Client) -> None:
     server.reply(replies.text("hello", chars=1).paced(0.001))
     answer = client.ask()
@@ -231,6 +368,63 @@ def test_replies_are_taken_in_order_then_the_function_then_the_default(server: F
     assert client.ask().text == "you said hi"
     server.respond(None)
     assert client.ask().text == "default"
+
+
+class Strict(ChatCompletions):
+    """A dialect that refuses requests without messages, and has an answer of its own."""
+
+    def refuse(self, request: RecordedRequest) -> Reply | None:
+        return None if request.json.get("messages") else replies.error(400)
+
+    def unscripted(self, request: RecordedRequest) -> Reply | None:
+        return replies.text("the dialect's")
+
+
+def test_a_refusal_uses_up_no_reply_and_a_script_goes_before_everything_else() -> None:
+    with FakeOpenAI(dialect=Strict()) as server:
+        http = HTTPConnection(server.origin.removeprefix("http://"), timeout=30)
+
+        def ask(body: object) -> str:
+            http.request("POST", "/v1/chat/completions", json.dumps(body))
+            answer = http.getresponse()
+            told = json.loads(answer.read())
+            return str(answer.status) if answer.status != 200 else told["choices"][0]["message"]["content"]
+
+        hello = {"messages": [{"role": "user", "content": "hi"}]}
+        server.respond(lambda request: replies.text("the function's"))
+        server.reply(replies.text("scripted"))
+        assert [ask({}), ask(hello), ask(hello), ask({})] == ["400", "scripted", "the function's", "400"]
+        server.respond(None)
+        assert ask(hello) == "the dialect's"
+        server.default = replies.text("default")
+        assert ask(hello) == "default"
+        http.close()
+
+
+def test_clearing_forgets_the_script_and_the_requests(server: FakeOpenAI, client: Client) -> None:
+    server.default = replies.text("default")
+    client.send(b"", method="GET", path="/v1/models")
+    client.receive()
+    client.ask()
+    server.reply(replies.text("one"))
+    server.reply_to_listing(replies.error(500))
+    server.respond(lambda request: replies.text("the function's"))
+    server.clear()
+    assert (server.requests, server.listings) == ([], [])
+    assert client.ask().text == "default"
+    client.send(b"", method="GET", path="/v1/models")
+    assert client.receive().status == 200
+    assert (server.requests[0].number, server.connections) == (1, 1)
+
+
+def test_one_reply_is_written_for_each_request_as_it_asks(server: FakeOpenAI, client: Client) -> None:
+    reply = replies.text("hello")
+    server.reply(*[reply] * 5)
+    assert {chunk["model"] for chunk in client.ask(model="one").chunks} == {"one"}
+    assert {chunk["model"] for chunk in client.ask(model="two").chunks} == {"two"}
+    assert "usage" in client.ask(model="one", usage=True).chunks[-1]
+    assert "usage" not in client.ask(model="one").chunks[-1]
+    assert json.loads(client.ask(stream=False).body)["object"] == "chat.completion"
 
 
 def test_an_empty_script_says_so(server: FakeOpenAI, client: Client) -> None:
@@ -287,6 +481,52 @@ def test_a_body_in_chunks_and_one_that_is_no_json_are_recorded(server: FakeOpenA
         (b"{}", {}),
         (b"no json", None),
     ]
+
+
+def test_a_header_that_comes_twice_is_recorded_whole_and_a_chunk_may_have_an_extension(
+    server: FakeOpenAI, client: Client
+) -> None:
+    server.default = replies.text("ok")
+    client.send(b"2;a=b\r\n{}\r\n0\r\n\r\n", head="Transfer-Encoding: chunked\r\nX-A: 1\r\nx-a:  2 \r\n")
+    assert client.receive().status == 200
+    assert (server.requests[0].headers["x-a"], server.requests[0].body) == ("1, 2", b"{}")
+
+
+def test_a_header_of_a_reply_replaces_the_servers_own(server: FakeOpenAI, client: Client) -> None:
+    server.reply(replies.raw(b"ab", {"content-type": "image/x", "X-REQUEST-ID": "mine"}))
+    client.send({})
+    head = []
+    while line := client.file.readline().strip().decode().lower():
+        head.append(line)
+    assert head[1:] == ["content-length: 2", "content-type: image/x", "x-request-id: mine"]
+
+
+ENDS: dict[str, tuple[Reply, str, str]] = {
+    "an old client": (replies.text("ok"), "HTTP/1.0", ""),
+    "a client that says so": (replies.text("ok"), "HTTP/1.1", "Connection: close\r\n"),
+    "in another case": (replies.text("ok"), "HTTP/1.1", "Connection: Close\r\n"),
+    "unannounced": (replies.text("ok").closing(), "HTTP/1.1", ""),
+    "unanswered": (replies.text("ok").closing(unanswered=True), "HTTP/1.1", ""),
+    "announced": (replies.raw(b"{}", {"Connection": "close"}), "HTTP/1.1", ""),
+    "a length of its own": (replies.raw(b"{}", {"Content-Length": "2"}), "HTTP/1.1", ""),
+    "a framing of its own": (replies.raw(b"0\r\n\r\n", {"Transfer-Encoding": "chunked"}), "HTTP/1.1", ""),
+}
+
+
+@pytest.mark.parametrize(("reply", "version", "head"), ENDS.values(), ids=ENDS)
+def test_a_connection_ends_after_an_answer_that_says_so(
+    server: FakeOpenAI, client: Client, reply: Reply, version: str, head: str
+) -> None:
+    server.reply(reply)
+    client.socket.sendall(f"POST /v1/x {version}\r\nHost: test\r\n{head}\r\n".encode())
+    client.file.read()  # to the end of the connection
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_a_stream_that_is_ended_apart_ends_once(server: FakeOpenAI, client: Client) -> None:
+    server.reply(replies.text("hello").ended_apart(0.001), replies.text("again"))
+    assert client.ask().text == "hello"
+    assert client.ask().text == "again"
 
 
 def test_connections_are_kept_and_told_apart(server: FakeOpenAI, connect: Connect) -> None:

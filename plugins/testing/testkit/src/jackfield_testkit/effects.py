@@ -59,7 +59,7 @@ class Effect:
     what: str
 
 
-@dataclass
+@dataclass(eq=False)  # equal recordings are still two, of which each ends alone
 class Effects:
     """Effects recorded by `watching`.
 
