@@ -28,6 +28,7 @@ from jackfield.consent import (
     is_agreed,
     record_consent,
     require_consent,
+    unique,
 )
 from jackfield.errors import ConsentNeededError
 
@@ -80,6 +81,31 @@ def test_consent_is_bound_to_the_content_and_the_place(file: Path, folder: Path)
     assert not is_agreed(Request(file.with_name("other.yaml"), (EFFECTS[0],), "content"), folder=folder)
     (file.parent / "link.yaml").symlink_to(file)
     assert not is_agreed(Request(file.parent / "link.yaml", (EFFECTS[0],), "content"), folder=folder)
+
+
+def test_consent_to_a_file_holds_however_its_folder_is_written(
+    file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_consent(Request(file, (EFFECTS[0],), "content"), folder=folder)
+    monkeypatch.chdir(file.parent)
+    link = file.parent.parent / "link"
+    link.symlink_to(file.parent)
+    for path in (Path(file.name), file.parent / ".." / file.parent.name / file.name, link / file.name):
+        assert is_agreed(Request(path, (EFFECTS[0],), "content"), folder=folder)
+
+
+def test_a_configuration_behind_a_link_is_the_users_own_as_well(folder: Path) -> None:
+    own = folder.parent / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("x")
+    own.chmod(0o600)
+    link = folder.parent.parent / "link"
+    link.symlink_to(folder.parent)
+    assert is_agreed(Request(link / "mine.yaml", (EFFECTS[0],), "c"), folder=link / "trusted")
+
+
+def test_effects_are_listed_once_and_in_the_order_of_the_file() -> None:
+    assert unique([*EFFECTS[::-1], *EFFECTS]) == (*EFFECTS[::-1],)
 
 
 def test_the_flag_lets_a_file_pass_once_and_records_nothing(file: Path, folder: Path) -> None:

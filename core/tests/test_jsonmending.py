@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jackfield.jsontext import MAX_DEPTH, dumps, loads_lenient
+from jackfield.jsontext import MAX_DEPTH, TooDeepError, dumps, loads_lenient
 from jackfield.jsontext._mending import MAX_REPAIR_CHARS
 from jackfield_testkit.streams import work_of
 
@@ -27,7 +27,9 @@ def test_a_code_fence_around_it_does_not_matter(value: Any, fence: str) -> None:
     assert loads_lenient(fence.format(dumps(value))) == value
 
 
-@given(containers)
+@given(values)
+@example(5)
+@example(True)
 def test_a_fence_on_the_same_line_does_not_matter(value: Any) -> None:
     assert loads_lenient(f"```{dumps(value)}```") == value
 
@@ -64,6 +66,8 @@ def test_any_text_is_read_or_is_a_value_error(text: str) -> None:
         ('{"a": 1}\nThat is all.', {"a": 1}),
         ("{'a': -1.5e3, 'b': False, 'c': {}, 'd': [],}", {"a": -1500.0, "b": False, "c": {}, "d": []}),
         ("{名: 1, data-id: 2}", {"名": 1, "data-id": 2}),
+        (" \n{'a': 1}", {"a": 1}),
+        (r"{'it\'s \u00e9': 1}", {"it's é": 1}),
     ],
 )
 def test_common_slips_are_mended(text: str, value: Any) -> None:
@@ -83,6 +87,35 @@ def test_what_is_nested_too_deeply_and_has_a_slip_is_a_value_error(opening: str,
     with pytest.raises(ValueError, match="nested too deeply" if depth > 10_000 else "nested|not valid JSON"):
         loads_lenient(opening * depth + "1," + closing * depth)
     assert dumps(loads_lenient(opening * MAX_DEPTH + "1," + closing * MAX_DEPTH))
+
+
+@pytest.mark.parametrize("before", ["", "```json\n"], ids=["plain", "in a fence"])
+def test_a_text_is_mended_up_to_a_length_and_a_number_of_tokens(before: str) -> None:
+    after = "\n```" if before else ""
+
+    def mend(text: str) -> object:
+        return loads_lenient(f"{before}{text}{after}")
+
+    letters = "x" * (MAX_REPAIR_CHARS - len("['',]\n"))
+    assert mend(f"['{letters}',]" + ("" if before else "\n")) == [letters]
+    with pytest.raises(ValueError, match="too long to repair"):
+        mend(f"['{letters}xx',]\n")
+    assert mend("[" + "1," * 24_900 + "]") == [1] * 24_900
+    with pytest.raises(ValueError, match="too long to repair"):
+        mend("[" + "1," * 25_100 + "]")
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1_000])
+def test_what_is_too_deep_is_said_to_be_so_whether_or_not_it_has_a_slip(depth: int) -> None:
+    for number in ("1", "1,"):
+        for opening, closing in ("[]", ('{"a":', "}")):
+            with pytest.raises(TooDeepError):
+                loads_lenient(opening * depth + number + closing * depth)
+
+
+def test_an_error_in_a_fence_has_its_place_in_the_fence() -> None:
+    with pytest.raises(ValueError, match=r"not valid JSON.*line 1 column 7 \(char 6\)"):
+        loads_lenient('```json\n{"a": Paris}\n```')
 
 
 def test_a_text_too_long_to_mend_is_a_value_error() -> None:
@@ -160,6 +193,7 @@ def test_only_what_json_calls_a_number_is_one(number: str) -> None:
         "{'a': 1}, {'b': 2}",
         '{"a": 1}, "b": 2}',
         '{"a": 1} or "b"',
+        '{"a": [1}, "b": 2}',
     ],
 )
 def test_a_second_value_never_takes_the_place_of_the_first(text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.jsontext import MAX_DEPTH, dumps, is_json, loads_lenient, loads_strict
+from jackfield.jsontext import MAX_DEPTH, TooDeepError, dumps, is_json, loads_lenient, loads_strict
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -36,6 +36,17 @@ def test_what_is_nested_too_deeply_is_a_value_error(opening: str, depth: int) ->
     with pytest.raises(ValueError, match="nested too deeply"):
         loads_lenient(opening * depth + "1" + closing * depth)
     assert dumps(loads_lenient(opening * MAX_DEPTH + "1" + closing * MAX_DEPTH))
+
+
+def test_depth_is_that_of_the_deepest_place() -> None:
+    for levels in (MAX_DEPTH - 1, MAX_DEPTH):
+        deep = "[" * levels + "]" * levels
+        for text in (f"[1, [], {deep}, []]", f'{{"a": 1, "b": {deep}, "c": []}}'):
+            if levels < MAX_DEPTH:
+                assert loads_strict(text)
+            else:
+                with pytest.raises(TooDeepError):
+                    loads_strict(text)
 
 
 def test_many_brackets_beside_each_other_are_not_deep() -> None:

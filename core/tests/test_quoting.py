@@ -71,6 +71,22 @@ def test_the_values_of_all_headers_are_hidden_wherever_they_are_repeated() -> No
     secrets = SentSecrets(headers={"X-Tenant": "tenant 0042: Ab", "X-Team": "team of nine", "X-Short": "no"})
     said = quote_text("TEAM OF NINE of tenant 0042: Ab, not team of nine, no", secrets)
     assert said == "[key] of [key], not [key], no"
+    assert quote_text("team of nine" * 3 + "-team of nine", secrets) == "[key]-[key]"
+    spaced = SentSecrets(headers={"X-Team": "team  of nine"})
+    assert quote_text("no team  of\nnine, team  of nine", spaced) == "no team of nine, [key]"
+    assert quote_text(f"{MIXED_KEY}, {MIXED_KEY}", MIXED_KEY) == "[key], [key]"
+
+
+def test_secrets_are_true_if_there_are_any() -> None:
+    assert SentSecrets(MIXED_KEY)
+    assert SentSecrets(headers={"X-Team": "team of nine"})
+    assert not SentSecrets("", headers={"Accept": "application/json"})
+
+
+@pytest.mark.parametrize("name", ["as it is", "JSON", "URL"])
+def test_a_short_key_is_hidden_in_each_way_to_write_it(name: str) -> None:
+    key = 'a"/b+c%'
+    assert quote_text(f"no {FORMS[name](key)} here", key) == "no [key] here"
 
 
 MIXED_KEY = "sk-Zq83bXw4Rk2LpV7Tn"
@@ -96,6 +112,9 @@ def test_a_foreign_text_is_quoted_in_a_line_without_the_key(text: str, shown: st
         ({"X-Plain": "12345678"}, "12345678", HIDDEN), ({"X-Plain": "1234567"}, "1234567", "1234567"),
         ({"X-Plain": "1234567890123456"}, "12345678", HIDDEN), ({"X-Plain": "123456789012345"}, "12345678", "12345678"),
         ({"Accept": "application/json"}, "application/json", "application/json"),
+        ({"X-Target": "http://host.example/v1"}, "no host.example", "no host.example"),
+        ({"X-Target": "http://host.example/v1"}, "HTTP://host.example/v1!", f"{HIDDEN}!"),
+        ({"X-Words": "many words in a row"}, "words in", "words in"),
         ({"user-agent": "jackfield-0.1.0-abcdef"}, "jackfield-0.1.0", "jackfield-0.1.0"),
         ({"X-Session": "abcdef"}, "abcdef", HIDDEN),
     ],

@@ -43,3 +43,10 @@ def test_a_beginning_that_is_no_common_text_is_hidden_with_its_length() -> None:
     assert known(KEY).hide("it is sk-proj-!") == "it is sk-proj-!"
     assert known(KEY).hide(f"{KEY}{KEY[:14]}") == "[secret:KEY_0][secret:KEY_0:14]"
     assert next(probe_of(form) for form in forms_of("ab-Zq83bXw4", "K")) == "Zq83b"
+
+
+def test_the_shortest_secret_has_forms_and_a_common_beginning_may_be_long() -> None:
+    assert next(form.text for form in forms_of("Zq83bXw4", "K")) == "Zq83bXw4"
+    assert known("Zq83bXw4").hide("it is Zq83bXw4") == "it is [secret:KEY_0]"
+    long = "words-and-more-words-Zq83bXw4Rk2LpV7Tn"
+    assert known(long).hide(f"it is {long[:-2]}!") == f"it is [secret:KEY_0:{len(long) - 2}]!"

@@ -44,6 +44,8 @@ def test_an_address_shows_a_user_before_an_at_sign(address: str, no_user: bool) 
         ("abcdeabcde", True, "it consists of words and numbers"),
         ("sk-aaaaabbbbbccd", True, ""),
         ("hello-world-42", True, "it consists of words and numbers"),
+        ("SampleProject", True, "it consists of words and numbers"),
+        ("aBcDeFgHiJk", True, ""),
         ("node12-word34", False, "it consists of words and numbers"),
         ("node12-word34", True, ""),
         ("/srv/Zq83bXw4Rk2L", False, "it is a path or URL"),
