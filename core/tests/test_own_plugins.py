@@ -312,6 +312,9 @@ def test_a_name_of_a_local_file_and_of_a_plugin_is_ambiguous(site: Any, project:
     with pytest.raises(AmbiguousPluginError, match="'acme/shout' or 'my-tools@project/shout'"):
         host_here(site).find("tool", "shout")
     assert run_shout(host_here(site), "my-tools@project/shout") == "HEY"
+    assert host_here(site).names("tool") == ["shout"]
+    site.remove("acme")
+    assert host_here(site).names("tool") == ["shout"]
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,9 @@ def test_an_order_that_cannot_be_is_refused(processors: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         in_order([processor(*one) for one in processors])
     assert str(caught.value).startswith(said)
+
+
+def test_a_list_of_names_overrides_only_the_wishes_between_those_that_it_has() -> None:
+    processors = [named("a", after=["z"]), named("b"), named("z")]
+    assert [one.name for one in in_order(processors, ["b", "a"])] == ["b", "z", "a"]
+    assert [one.name for one in in_order(processors, ["a", "z"])] == ["a", "b", "z"]

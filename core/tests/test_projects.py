@@ -15,9 +15,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, projects
+from jackfield._localfiles import LocalFile
 from jackfield.errors import AmbiguousPluginError, ConfigError, JackfieldError, PluginBlockedError
 from jackfield.plugins import PluginHost
-from jackfield.projects import find_file
+from jackfield.projects import content_of, find_file
 from jackfield.settings import Settings, load_project, load_settings
 from jackfield.testing import ScriptedModel, answer
 from jackfield_manage.judging.bisect import command_fails
@@ -389,6 +390,21 @@ def test_what_else_stands_in_the_file_may_change(place: Place) -> None:
     place.agree()
     path.write_text(f"# another comment\n[project]\nname = 'x'\nversion = '2'\n{path.read_text()}")
     assert place.load().enabled == ("processor.judge",)
+
+
+def test_the_order_of_keys_is_no_change_and_another_file_is_one() -> None:
+    table = {"enabled": ["a"], "settings": {"x": {"one": 1, "two": 2}}}
+    turned = {"settings": {"x": {"two": 2, "one": 1}}, "enabled": ["a"]}
+    assert content_of(table) == content_of(turned)
+    files = [
+        LocalFile("a@project", "/srv/a.py", "hash"),
+        LocalFile("a@project", "/srv/b.py", "hash"),
+        LocalFile("a@project", "/srv/a.py", "other"),
+        LocalFile("a@project", "/srv/a.py", "hash", "has a fault"),
+    ]
+    hashes = {content_of(table, [file]) for file in files} | {content_of(table, files), content_of(table, files[::-1])}
+    assert len(hashes) == 6
+    assert content_of(table) not in hashes
 
 
 def test_a_yes_is_for_one_place(place: Place, tmp_path: Path) -> None:

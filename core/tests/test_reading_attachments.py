@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -76,12 +77,26 @@ PDFS, URLS = ModelFacts(files=True), ModelFacts(files=True, file_urls=True)
         (PDF, ModelFacts(), shown("a.pdf", "parsed a.pdf")),
         (PDF, PDFS, PDF),
         (BINARY, PDFS, shown("b.zip", "parsed b.zip")),
+        (PDF.replace("a.pdf", "a.txt"), PDFS, PDF.replace("a.pdf", "a.txt")),
+        (BINARY.replace("b.zip", "b.pdf"), PDFS, shown("b.pdf", "parsed b.pdf")),
         (URL, PDFS, shown("e.pdf", "parsed e.pdf")),
         (URL, ModelFacts(file_urls=True), shown("e.pdf", "parsed e.pdf")),
         (URL, URLS, URL),
         ("https://h/e.txt", URLS, shown("e.txt", "parsed e.txt")),
     ],
-    ids=["text", "data", "PDF", "PDF taken", "zip", "URL", "URL alone", "URL taken", "URL of a text"],
+    ids=[
+        "text",
+        "data",
+        "PDF",
+        "PDF taken",
+        "zip",
+        "PDF by its bytes",
+        "PDF by its name",
+        "URL",
+        "URL alone",
+        "URL taken",
+        "URL of a text",
+    ],
 )
 def test_a_file_becomes_text_unless_the_model_takes_it(file: str, facts: ModelFacts, item: str) -> None:
     assert read(request_of(asks(file), facts=facts)) == ([item], [])
@@ -144,6 +159,8 @@ def test_a_long_text_is_named_where_a_tool_can_open_it() -> None:
         ({"max_input_tokens": 10}, ModelFacts(context_tokens=99_999), 10),
         ({}, ModelFacts(context_tokens=10), 10),
         ({"max_input_tokens": 99_999}, ModelFacts(context_tokens=10), None),
+        ({"max_input_tokens": 0}, ModelFacts(context_tokens=10), None),
+        ({"max_input_tokens": -1}, ModelFacts(context_tokens=10), None),
         ({}, ModelFacts(), None),
     ],
 )
@@ -155,6 +172,10 @@ def test_a_file_that_alone_is_longer_than_the_context_is_refused(config: Any, fa
         return request_of(asks(file), *more, config=GenerateConfig(**config), facts=facts)
 
     assert read(request(10))[1] == []
+    chinese = asks(f"data:text/plain;name=c.txt,{quote('字' * 11 * _MOST_BYTES_PER_TOKEN)}")  # three bytes each
+    if limit is not None:
+        with pytest.raises(ContextLengthError, match="at least 33 tokens"):
+            read(request_of(chinese, config=GenerateConfig(**config), facts=facts))
     if limit is None:
         assert read(request(11))[1] == []
         return
