@@ -10,7 +10,7 @@ import pytest
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.models import load_processors
 from jackfield.plugins import PluginHost, Plugins
-from jackfield.plugins._acting import default_chain, enabled_by
+from jackfield.plugins._acting import acting, default_chain, enabled_by
 from jackfield.plugins._host import default_host
 from jackfield_manage.judging.activation import activations
 from jackfield_manage.judging.doctor import examine
@@ -152,3 +152,14 @@ def test_what_is_enabled_is_listed_with_its_entry(site: Any) -> None:
     assert {row.address: name for row, name in enabled_by(host, "processor").items()} == {"acme/p": "processor.p"}  # type: ignore[arg-type]
     blocked = site.host(enabled=names, block=frozenset({"acme"}))
     assert enabled_by(blocked, "processor") == {}
+
+
+def test_what_is_enabled_comes_once_and_first_and_not_again_if_it_is_named_in_code(site: Any) -> None:
+    add(site, TRUNCATION, OTHER, "acme-cut/truncation")
+    host = site.host(enabled=("processor.noise", f"processor.{OTHER}"))
+    noise, cut = host.find("processor", "noise"), host.find("processor", "acme-cut/truncation")
+    assert [row.address for row in acting(host, "processor")] == [OTHER, TRUNCATION]
+    assert [row.address for row in acting(host, "processor", named=[noise])] == [TRUNCATION]
+    assert [row.address for row in acting(host, "processor", named=[cut])] == [OTHER]
+    both = site.host(enabled=("processor.acme-cut/truncation", "processor.noise"))
+    assert [row.address for row in acting(both, "processor")] == ["acme-cut/truncation", OTHER]

@@ -147,6 +147,12 @@ def test_no_bytes_in_a_neighbours_file_make_the_scan_fail(junk: bytes) -> None:
     assert [row.id for row in rows if row.distribution == "sound"] == ["tool.good"]
 
 
+def test_metadata_of_older_tools_count_as_well(site: Any) -> None:
+    metadata = site.add("older", {"tool.good": "good"})
+    metadata.rename(site.folder / "older-1.0.egg-info")
+    assert [row.id for row in scan([str(site.folder)]).rows] == ["tool.good"]
+
+
 def test_good_lines_beside_a_bad_one_count(site: Any) -> None:
     site.add("mixed", raw=b"[jackfield.v1]\ntool.good = good\nbad line\n")
     catalog = scan([str(site.folder)])

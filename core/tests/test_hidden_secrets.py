@@ -25,6 +25,14 @@ def test_secrets_that_overlap_are_hidden_as_one() -> None:
     assert inner.hide("Zq83bXw4Rk2LpV7TnQw9") == "[secret:KEY_0]"
 
 
+def test_secrets_of_one_name_are_told_apart() -> None:
+    values = ["Zq83bXw4Rk2L", "Mn61cYv9Tj5P", "Hd27eUs8Gf0W", "Lk94aQz1Xb6V"]
+    secrets = Secrets(Secret("KEY", value) for value in values)
+    hidden = secrets.hide(" ".join(values))
+    assert hidden == "[secret:KEY] [secret:KEY#2] [secret:KEY#3] [secret:KEY#4]"
+    assert secrets.fill({"a": hidden}) == {"a": " ".join(values)}
+
+
 def test_a_text_that_is_json_stays_json_in_its_layout() -> None:
     secrets = known(KEY)
     text = f'{{"a":  "{KEY}",\n "é": 1}}'

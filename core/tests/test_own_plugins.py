@@ -356,6 +356,21 @@ def test_two_local_files_of_one_name_are_both_left_out(tmp_path: Path) -> None:
     assert [bool(file.fault) for file in found] == [True] * len(found)
 
 
+def test_each_local_file_has_its_own_fault(tmp_path: Path) -> None:
+    (tmp_path / "fine.py").write_text(TOOLS)
+    files = local_files(tmp_path, ["fine.py", "gone.py", "folder.txt"], "project")
+    policy = PluginHost(Settings(local=files), paths=[]).policy
+    reasons = {row.distribution: policy.why_not(row) for row in policy.catalog.rows}
+    assert [bool(reasons[file.name]) for file in files] == [False, True, True]
+
+
+def test_local_files_are_asked_before_packages(site: Any, tmp_path: Path) -> None:
+    (tmp_path / "fine.py").write_text(TOOLS)
+    site.add("acme", {"tool.*": "acme_light"}, modules={"acme_light": ""})
+    host = site.host(local=local_files(tmp_path, ["fine.py"], "user"))
+    assert [row.distribution for row in host.policy.sources("tool")] == ["fine@user", "acme"]
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
