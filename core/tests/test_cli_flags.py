@@ -9,6 +9,7 @@ import pytest
 
 from jackfield.cli import main
 from jackfield.errors import ConfigError
+from tests.support.site import FakeSite
 
 POLICY = ("JACKFIELD_PLUGINS", "JACKFIELD_PLUGINS_BLOCK", "JACKFIELD_SAFE", "JACKFIELD_PLUGINS_STRICT",
           "JACKFIELD_PLUGINS_TRACE")  # fmt: skip
@@ -49,6 +50,31 @@ def test_block_adds_to_the_environment_and_plugins_replaces_it() -> None:
     os.environ |= {"JACKFIELD_PLUGINS": "old", "JACKFIELD_PLUGINS_BLOCK": "old"}
     main._apply_policy_flags(["--block", "new", "--plugins", "new"])
     assert (os.environ["JACKFIELD_PLUGINS"], os.environ["JACKFIELD_PLUGINS_BLOCK"]) == ("new", "old,new")
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        (["--block", "acme, gone", "--block=other,"], ["gone", "other"]),
+        (["--block", "acme", "--plugins", "gone"], []),
+    ],
+)
+def test_each_blocked_name_that_matches_nothing_is_told(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str],
+    unknown: list[str],
+) -> None:  # fmt: skip
+    site.add_tools("acme", "x")
+    blocked = main._apply_policy_flags(words)[1]
+    monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
+    main._report_unknown(blocked)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" matches")[0] for line in lines] == [f"jackfield: --block {name!r}" for name in unknown]
+    monkeypatch.setattr("jackfield.plugins._host.default_host", lambda: site.host(strict=True))
+    if unknown:
+        with pytest.raises(ConfigError, match=f"--block '{unknown[0]}' matches no installed plugin"):
+            main._report_unknown(blocked)
+    else:
+        main._report_unknown(blocked)
 
 
 @pytest.mark.parametrize("flag", ["--plugins", "--block"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ def parser(**options: Any) -> Parser:
     made.add_argument("files", nargs="*")
     made.add_argument("--colour")
     made.add_argument("--count", type=int)
+    made.add_argument("-k", "--kind")
     return made
 
 
@@ -24,7 +26,24 @@ def test_options_may_be_anywhere_in_a_list_of_arguments() -> None:
         chosen = parser().parse_args(words)
         assert (chosen.files, chosen.colour) == (["a", "b"], "red")
     made = parser()
-    assert made.parse_args(["a"]).files == made.parse_args(["a"]).files == ["a"]
+    for _ in range(2):
+        chosen = made.parse_args(["a", "--colour", "red", "b"])
+        assert (chosen.files, chosen.colour) == (["a", "b"], "red")
+        with pytest.raises(SystemExit):
+            made.parse_args(["a", "--count", "x"])
+
+
+def test_no_words_are_not_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["acme", "--colour", "red"])
+    assert parser().parse_args().colour == "red"
+    assert parser().parse_args([]).colour is None
+
+
+def test_all_that_follows_may_be_left_to_another_program() -> None:
+    made = Parser(prog="acme")
+    made.add_argument("files", nargs="*")
+    made.add_argument("rest", nargs=argparse.REMAINDER)
+    assert made.parse_args(["a", "b"]).files == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +106,7 @@ def test_options_may_be_anywhere_below_a_subcommand() -> None:
         (["--color=red", "--coun=3", "--zzz"], "--zzz; did you mean --colour and --count?"),
         (["--zzz"], "acme: unrecognized arguments: --zzz\n"),
         (["--count", "x\x1b"], "invalid int value: 'x\\x1b'"),
+        (["--zz\x1b[2J\n"], "unrecognized arguments: --zz\\x1b[2J\\n\n"),
     ],
 )
 def test_an_error_is_two_lines_with_the_nearest_option(
@@ -110,6 +130,9 @@ def test_an_error_is_two_lines_with_the_nearest_option(
         (["--count", "--colour", "-dark red"], "--count: expected one argument\n"),
         (["--colour", "--count", "1"], "--colour: expected one argument\n"),
         (["--colour", "--", "a"], "--colour: expected one argument\n"),
+        (["--colour", "--count=1"], "--colour: expected one argument\n"),
+        (["--kind", "-red"], "expected one argument; to pass the value '-red', use --kind=-red\n"),
+        (["-k", "-red"], "expected one argument; to pass the value '-red', use -k=-red\n"),
         (["a", "--colour"], "--colour: expected one argument\n"),
     ],
 )
@@ -148,6 +171,9 @@ def test_a_text_without_quotes_is_recognised(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         made.parse_args(["how", "are", "you"])
     assert "unrecognized arguments: are you; put text with spaces in quotes\n" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        made.parse_args(["how", "--are"])
+    assert "unrecognized arguments: --are\n" in capsys.readouterr().err
 
 
 def test_help_keeps_the_lines_of_its_texts_and_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 
 from jackfield import cli
 from jackfield.cli import _plugins, main
-from jackfield.errors import BrokenPluginError, ConfigError
+from jackfield.cli._terminal import guard_output
+from jackfield.errors import BrokenPluginError, ConfigError, PluginBlockedError
 from jackfield.plugins import Row
 from jackfield.version import __version__
+from tests.support.command_line import Tty
 from tests.support.site import FakeSite
 
 
@@ -85,6 +89,99 @@ def test_version_and_the_lists_are_printed(capsys: pytest.CaptureFixture[str]) -
 )
 def test_an_unknown_command_is_answered_with_the_whole_commands_that_it_may_mean(word: str, rest: str) -> None:
     assert main._absence(word, ["reports-all"]) == f"unknown command {word!r}{rest}"
+
+
+@pytest.mark.parametrize("installed", [[], ["reports-all"]])
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_the_commands_of_the_terminal_are_told_their_package(command: str, installed: list[str]) -> None:
+    assert main._absence(command, installed).endswith("To install it, run: pip install jackfield-terminal")
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("words", [[], ["list"], ["search"]])
+def test_without_the_manager_the_help_of_the_list_is_still_there(
+    site: FakeSite, capsys: pytest.CaptureFixture[str], words: list[str], flag: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main._run_without_manager("plugins", [*words, flag], site.host())
+    assert ended.value.code == 0
+    assert "usage: jackfield plugins" in capsys.readouterr().out
+
+
+def test_commands_are_listed_without_sources(site: FakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("acme", {"command.own": "acme_light", "command.*": "acme_light", "tool.x": "acme_light"})
+    monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
+    assert main._other_commands() == [("own", "of another package")]
+
+
+PRINTING = """
+from jackfield.plugins import CommandSpec, hook
+
+@hook.commands
+def commands():
+    return [CommandSpec(name={name!r}, target="{module}:run")]
+
+def run(arguments):
+    if arguments:
+        raise OSError(int(arguments[0]), "no")
+    print("\\x1b[1m")
+"""
+
+
+def add_command(site: FakeSite, distribution: str, name: str) -> None:
+    module = f"{distribution.replace('-', '_')}_light"
+    source = PRINTING.format(name=name, module=module)
+    site.add(distribution, {f"command.{name}": module}, modules={module: source})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "shown"),
+    [("acme", "\x1b[1m\n"), ("jackfield-manage", "\\x1b[1m\n")],
+    ids=["a plugin", "the manager"],
+)
+def test_a_plugin_may_draw_on_the_terminal_and_the_manager_may_not(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch, distribution: str, shown: str
+) -> None:
+    add_command(site, distribution, "own")
+    host, out = site.host(), Tty()
+    monkeypatch.setattr("sys.stdout", out)
+    with guard_output():
+        assert main._call(host.find("command", f"{distribution}/own"), [], host) == 0
+    assert out.getvalue() == shown
+
+
+def test_the_error_of_a_command_is_its_own_where_it_is_traced_or_the_disk_is_full(site: FakeSite) -> None:
+    add_command(site, "acme", "own")
+    row = site.host().find("command", "own")
+    for code in (errno.ENOSPC, errno.EDQUOT):
+        with pytest.raises(OSError, match="no"):
+            main._call(row, [str(code)], site.host())
+    with pytest.raises(OSError, match="no"):
+        main._call(row, [str(errno.EPERM)], site.host(trace=True))
+    with pytest.raises(BrokenPluginError, match=r"own: the plugin failed .PermissionError"):
+        main._call(row, [str(errno.EPERM)], site.host())
+    with pytest.raises(BrokenPipeError):
+        main._call(row, [str(errno.EPIPE)], site.host())
+
+
+def test_a_command_of_the_manager_runs_only_if_the_manager_is_proven_to_be_ours(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_command(site, "jackfield-manage", "trust")
+    add_command(site, "acme", "trust")
+    monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
+    assert main._run_plugin_command("trust", []) == 0
+    with pytest.raises(OSError, match="no"):
+        main._run_plugin_command("trust", [str(errno.ENOSPC)])
+    light = site.folder / "jackfield_manage_light.py"
+    light.write_text(light.read_text() + "\n")
+    with pytest.raises(PluginBlockedError, match="so it is not trusted to manage this installation"):
+        main._run_plugin_command("trust", [])
+    site.remove("jackfield-manage")
+    with pytest.raises(
+        ConfigError, match="Another package provides a command with the same name: jackfield acme/trust"
+    ):
+        main._run_plugin_command("trust", [])
 
 
 def test_a_command_of_the_manager_names_others_of_its_name_only_if_there_are_any(site: FakeSite) -> None:
@@ -166,13 +263,33 @@ def test_news_come_only_on_a_terminal_and_from_a_manager_that_is_proven_to_be_ou
 ) -> None:
     row, ran = Row("command", "news", "m", "jackfield-manage", "1", 1, "here"), list[object]()
     host: Any = SimpleNamespace(
-        catalog=SimpleNamespace(named=lambda *_: [row]),
+        catalog=SimpleNamespace(named=lambda *_: [Row("command", "news", "m", "acme", "1", 1, "here"), row]),
         policy=SimpleNamespace(why_not=lambda _: why_not, unproven=lambda _: doubt),
         load_row=lambda one: lambda arguments: ran.append((one, arguments)),
     )
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: is_terminal, write=print, flush=lambda: None))
     main._show_news(host)
     assert ran == ([(row, [])] if runs else [])
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_broken_news_end_a_command_only_if_the_settings_are_strict(
+    monkeypatch: pytest.MonkeyPatch, is_strict: bool
+) -> None:
+    def fail(_: object) -> Any:
+        raise BrokenPluginError("news are broken")
+
+    row, told = Row("command", "news", "m", "jackfield-manage", "1", 1, "here"), list[str]()
+    host: Any = SimpleNamespace(
+        catalog=SimpleNamespace(named=lambda *_: [row]),
+        policy=SimpleNamespace(why_not=lambda _: "", unproven=lambda _: ""),
+        settings=SimpleNamespace(strict=is_strict),
+        load_row=fail,
+    )
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True, write=told.append, flush=lambda: None))
+    with pytest.raises(BrokenPluginError) if is_strict else nullcontext():
+        main._show_news(host)
+    assert told == ([] if is_strict else ["jackfield: news are broken\n"])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def test_a_command_ends_with_a_code_and_at_most_one_line(
 def test_other_errors_are_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         main.run_command(raising(ZeroDivisionError()))
+    with pytest.raises(PermissionError):
+        main.run_command(raising(PermissionError(errno.EACCES, "Permission denied")))
 
 
 def test_consent_that_is_needed_is_told_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,6 +168,21 @@ def test_no_text_has_an_order_in_it(text: str) -> None:
     assert "\n" not in escape_line(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "as_text", "as_line"),
+    [
+        ("a\r\nb\rc\td", "a\nb\\rc\td", "a\\r\\nb\\rc\\td"),
+        ("é\r\nb\rc\td", "é\nb\\rc\td", "é\\r\\nb\\rc\\td"),
+        ("é\x85\x9b", "é\\x85\\x9b", "é\\x85\\x9b"),
+        ("\u200b\U000e0041", "\\u200b\\U000e0041", "\\u200b\\U000e0041"),
+        ("plain é", "plain é", "plain é"),
+    ],
+    ids=repr,
+)
+def test_a_text_keeps_its_lines_and_a_line_shows_where_it_would_break(text: str, as_text: str, as_line: str) -> None:
+    assert (escape_text(text), escape_line(text)) == (as_text, as_line)
+
+
 # --- streams ---
 
 
@@ -183,6 +198,8 @@ def test_the_guard_escapes_on_terminals_alone_and_is_taken_away(monkeypatch: pyt
             sys.stderr.write("a\x1b[2J\n")
             with unguard_output():
                 sys.stdout.write("\x1b[1m")
+            with pytest.raises(KeyError), unguard_output():
+                raise KeyError
             sys.stdout.write("\x1b[1m")
             raise ValueError("broken")
 
@@ -200,12 +217,14 @@ def test_a_guarded_stream_is_a_stream() -> None:
     assert stream.encoding == "utf-8"
 
 
-def test_characters_that_cannot_be_encoded_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_characters_that_cannot_be_encoded_are_escaped(monkeypatch: pytest.MonkeyPatch, name: str, errors: str) -> None:
     raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", errors="strict"))
+    monkeypatch.setattr(sys, name, io.TextIOWrapper(raw, encoding="ascii", errors=errors))
     with guard_output():
-        sys.stdout.write("é")
-        sys.stdout.flush()
+        getattr(sys, name).write("é")
+        getattr(sys, name).flush()
     assert raw.getvalue() == b"\\xe9"
 
 
