@@ -88,6 +88,13 @@ def test_a_folder_that_says_nothing_is_pooled_by_the_mean(
     assert vector(make(folder)) == pytest.approx(tokens_of(folder, TEXT).mean(0), abs=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["cls", "max", "mean", "lasttoken"])
+def test_the_setting_for_pooling_overrules_the_models_files(save: Save, make: Make, mode: str) -> None:
+    pools_so, pools_otherwise = (save(**pooled({"pooling_mode": one}, "Normalize")) for one in (mode, "weightedmean"))
+    assert vector(make(pools_otherwise, pooling=mode)) == pytest.approx(vector(make(pools_so)))
+    assert make(pools_so, pooling=mode).space != make(pools_so).space
+
+
 def test_vectors_are_normalised_only_if_the_model_says_so(save: Save, make: Make) -> None:
     plain, normalised = (save(**pooled({"pooling_mode": "mean"}, *more)) for more in ((), ("Normalize",)))
     raw = vector(make(plain))
@@ -164,6 +171,22 @@ def test_prompts_are_those_of_the_model_unless_others_are_set(save: Save, make: 
         assert vector(without, purpose=purpose) == pytest.approx(vector(bare, TEXT))
         other = make(folder, query_prefix="a ", document_prefix="a ")
         assert vector(other, purpose=purpose) == pytest.approx(vector(bare, "a " + TEXT))
+
+
+@pytest.mark.parametrize("text", ["黑白", "tea 黑", "黑白红蓝绿 tea", "tea " * 9 + "黑白红蓝"])
+def test_a_text_in_an_unknown_script_gets_zeros_and_changes_no_other_vector(bert: Path, make: Make, text: str) -> None:
+    embedder = make(bert, query_prefix="water " * 9)
+    for purpose in ("query", "document"):
+        embedded = sync.run(embedder.embed([TEXT, text, "train"], purpose=purpose)).vectors
+        assert set(embedded[1]) == {0.0}
+        assert embedded[0] == pytest.approx(vector(embedder, TEXT, purpose=purpose), abs=1e-5)
+        assert embedded[2] == pytest.approx(vector(embedder, "train", purpose=purpose), abs=1e-5)
+        assert sync.run(embedder.embed([text], purpose=purpose)).vectors == (embedded[1],)
+
+
+@pytest.mark.parametrize("text", ["绿茶 tea", "tea " * 9 + "黑白红", "tea ☕ ☃ ─", "☕ ☃", "80 ─ 80"])
+def test_a_few_unknown_letters_and_any_symbols_are_read(bert: Path, make: Make, text: str) -> None:
+    assert np.linalg.norm(vector(make(bert), text)) == pytest.approx(1)
 
 
 def test_a_default_prompt_is_for_both(save: Save, make: Make) -> None:

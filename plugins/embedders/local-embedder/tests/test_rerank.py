@@ -93,8 +93,31 @@ def test_batches_change_nothing(settings: dict[str, Any], folder: Path, corpus: 
     assert search(make(folder, **settings), corpus) == search(make(folder), corpus)
 
 
-def test_only_candidates_are_scored(folder: Path, corpus: Corpus) -> None:
-    assert len(search(make(folder, candidates=2), corpus)) == 2
+def test_hits_after_the_candidates_follow_in_their_own_order(folder: Path) -> None:
+    texts = ["tea", "green tea", "green tea water", "green tea water 80"]
+    documents = [Document(str(number), (Block(text),), content_hash=text) for number, text in enumerate(texts)]
+    long = corpus_of(documents, size_tokens=100)
+    searcher: Any = make(folder, candidates=2)
+    searcher._searcher = Given([Hit(chunk, 0.5, {"given": rank}) for rank, chunk in enumerate(long.chunks, start=1)])
+    hits = search(searcher, long)
+    assert [hit.chunk.text for hit in hits] == ["green tea", "tea", "green tea water", "green tea water 80"]
+    assert [hit.score > 0 for hit in hits] == [True, True, False, False]
+    assert [hit.ranks for hit in hits] == [{"given": g, "local_rerank": r} for g, r in ((2, 1), (1, 2), (3, 3), (4, 4))]
+    assert [search(searcher, long, limit=limit) for limit in range(5)] == [hits[:limit] for limit in range(5)]
+
+
+def test_a_hit_in_an_unknown_script_keeps_its_place(folder: Path) -> None:
+    texts = ["黑白", "tea", "黑白红 tea", "green tea", "water tea green", "白黑"]
+    documents = [Document(str(number), (Block(text),), content_hash=text) for number, text in enumerate(texts)]
+    mixed = corpus_of(documents, size_tokens=100)
+    searcher: Any = make(folder)
+    searcher._searcher = Given([Hit(chunk, 0.5, {"given": rank}) for rank, chunk in enumerate(mixed.chunks, start=1)])
+    hits = search(searcher, mixed)
+    assert [hit.chunk.text for hit in hits] == ["黑白", "water tea green", "黑白红 tea", "green tea", "tea", "白黑"]
+    scores = [1 / (1 + np.exp(-count / 4)) for count in (3, 3, 2, 2, 1)]
+    assert [hit.score for hit in hits] == pytest.approx([*scores, 0], abs=1e-5)
+    for question in ("黑白", "黑白红 tea"):
+        assert search(searcher, mixed, question) == searcher._searcher.hits
 
 
 def test_a_model_with_two_classes_ranks_by_their_difference(folder: Path, corpus: Corpus) -> None:
@@ -168,7 +191,7 @@ def test_the_other_searcher_is_asked_prepared_and_closed(folder: Path, corpus: C
     assert search(searcher, corpus, "none") == []
     asyncio.run(searcher.aclose())
     assert searcher._model is None
-    assert given.asked == [("prepare", print), ("nothing", 7), ("none", 7), ("aclose", None)]
+    assert given.asked == [("prepare", print), ("nothing", 7), ("none", 9), ("aclose", None)]
 
 
 def test_damaged_weights_are_told(folder: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:

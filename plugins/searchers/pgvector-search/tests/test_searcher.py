@@ -73,6 +73,10 @@ def rows(engine: str, schema: str) -> Iterator[Rows]:
 # --- what is embedded, and what is kept ---
 
 
+def test_a_question_whose_vector_is_zeros_finds_nothing_by_meaning(make: Make) -> None:
+    assert search(make(search="vectors"), "?") == []
+
+
 def test_only_what_is_new_is_embedded_whoever_asks(server: FakeOpenAI, make: Make) -> None:
     assert indexes_of(search(make(), "violin", limit=1)) == [1]
     assert indexes_of(search(make(), "bread", corpus_of([*TEXTS, "one more"]), limit=1)) == [2]

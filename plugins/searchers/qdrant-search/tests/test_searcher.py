@@ -67,6 +67,10 @@ def test_a_server_finds_what_the_local_mode_does(make: Make, qdrant: Any) -> Non
     assert places(search(make(url=qdrant.url), "violin", corpus, 1)) == [5]
 
 
+def test_a_question_whose_vector_is_zeros_finds_nothing(make: Make) -> None:
+    assert search(make(), "?") == []
+
+
 def test_no_text_is_embedded_or_uploaded_twice_not_even_by_another_searcher(
     server: FakeOpenAI, make: Make, qdrant: Any
 ) -> None:

@@ -68,6 +68,15 @@ def test_long_texts_are_cut_and_a_query_of_keywords_is_asked_by_its_text(server:
     assert asked(server)[1] == ["Which tea?"]
 
 
+def test_a_vector_of_zeros_finds_nothing_and_is_not_found(server: FakeOpenAI, make: Make) -> None:
+    vectors = {"tea": (1.0, 0.0), "violin": (-1.0, 0.1), "茶": (0.0, 0.0)}
+    server.respond(lambda request: embeddings(request, [vectors[text] for text in texts_in(request)], tokens=1))
+    corpus, searcher = corpus_of(list(vectors)), make()
+    assert [hit.chunk.text for hit in search(searcher, "tea", corpus)] == ["tea", "violin"]
+    assert search(searcher, "茶", corpus) == []
+    assert search(make(), "tea", corpus_of(["茶"])) == []
+
+
 def test_hits_below_the_lowest_score_are_left_out(make: Make) -> None:
     assert [hit.chunk.index for hit in search(make(min_score=0.2), "violin strings")] == [1]
 

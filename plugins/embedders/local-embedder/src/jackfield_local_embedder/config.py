@@ -29,7 +29,7 @@ class LocalRerankConfig(HubConfig):
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
     candidates: int = Field(
-        default=30, ge=1, le=500, description="Number of hits to rerank, and maximum number to return"
+        default=30, ge=1, le=500, description="Number of hits to rerank; further hits follow in their own order"
     )
     max_tokens: int = Field(
         default=512, ge=8, description="Maximum number of tokens of a question with a passage; the rest is truncated"
@@ -52,6 +52,10 @@ class TransformersEmbedderConfig(HubConfig):
     )
     query_prefix: str | None = Field(
         default=None, description="Prefix of queries; unset: the model's own prompt. Many models need one"
+    )
+    pooling: Literal["cls", "max", "mean", "lasttoken"] | None = Field(
+        default=None,
+        description="How token vectors become one vector; unset: as the model's files say, or else mean. BGE needs cls",
     )
     max_tokens: int | None = Field(
         default=None,

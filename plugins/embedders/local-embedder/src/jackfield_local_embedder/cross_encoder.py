@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jackfield_local_embedder.config import LocalRerankConfig
-from jackfield_local_embedder.model import read_tokenizer
+from jackfield_local_embedder.model import can_read, read_tokenizer, unknown_tokens
 from jackfield_local_embedder.onnx_encoder import find_onnx_file, longest_of, open_session, pad_rows
 from jackfield_local_embedder.recipe import read_json, unusable
 
@@ -36,10 +36,17 @@ class CrossEncoder:
         self._session = open_session(find_onnx_file(root, config.onnx_file or "", config.model), config.model)
         self._inputs = [one.name for one in self._session.get_inputs()]
 
-    def tokens(self, query: str, passages: Sequence[str]) -> list[Any]:
-        """Tokenize the question together with each passage."""
-        pairs = [tuple(text.encode("utf-8", "replace").decode() for text in (query, passage)) for passage in passages]
-        return list(self._tokenizer.encode_batch(pairs))
+    def tokens(self, query: str, passages: Sequence[str]) -> list[Any | None]:
+        """Tokenize the question together with each passage. A pair is None if the model cannot read one of the two."""
+        query, *clean = (text.encode("utf-8", "replace").decode() for text in (query, *passages))
+        unknown = unknown_tokens(self._tokenizer)
+        encodings = self._tokenizer.encode_batch([(query, passage) for passage in clean])
+        return [
+            encoding
+            if can_read(encoding, query, unknown) and can_read(encoding, passage, unknown, sequence=1)
+            else None
+            for encoding, passage in zip(encodings, clean, strict=True)
+        ]
 
     def scores(self, pairs: Sequence[Any]) -> list[float]:
         """Return the relevance of each pair, from 0 to 1.

@@ -69,6 +69,7 @@ class TransformersEmbedder(Embedder):
             config.max_tokens or "",
             "" if config.document_prefix is None else repr(config.document_prefix),
             config.onnx_file or ("int8" if config.precision == "int8" else ""),
+            config.pooling or "",
         ]
         return ":".join(str(part) for part in parts).rstrip(":")
 
@@ -79,6 +80,8 @@ class TransformersEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
         """Embed texts as described in `Embedder`. Usage is counted in the model's own tokens.
+
+        A text in a script that the model's tokenizer does not know gets a vector of zeros, which is similar to nothing.
 
         Raises:
             ValueError: A text is empty, or `texts` is a single string.
@@ -111,7 +114,7 @@ class TransformersEmbedder(Embedder):
     def _tokens(self, texts: Sequence[str], purpose: Purpose) -> list[list[int]]:
         with self._turn, translate_errors(self.config.model):
             model = self._load()
-            return model.tokens([_prefix(self.config, model, purpose) + text for text in texts])
+            return model.tokens(texts, prefix=_prefix(self.config, model, purpose))
 
     def _vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
         import numpy as np

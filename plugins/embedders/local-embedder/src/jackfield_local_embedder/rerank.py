@@ -24,8 +24,12 @@ NAME = "local_rerank"
 class LocalRerank(Searcher):
     """Reranks the hits of another searcher with a cross-encoder.
 
-    The score is the model's relevance, from 0 to 1. The model is loaded on first use and kept until `aclose`. Batches
-    run one at a time, and a cancelled search stops after the current batch.
+    The score is the model's relevance, from 0 to 1. Hits after the candidates follow in their own order, with the score
+    0. A hit in a script that the model's tokenizer does not know keeps its place and takes the score of the next hit.
+    If the question is in such a script, nothing is reranked.
+
+    The model is loaded on first use and kept until `aclose`. Batches run one at a time, and a cancelled search stops
+    after the current batch.
 
     Args:
         cfg: The settings of `LocalRerankConfig`. `model` is required.
@@ -59,16 +63,13 @@ class LocalRerank(Searcher):
         if not corpus.chunks or limit < 1:
             return []
         searcher = self._candidate_searcher()
-        candidates = await searcher.search(query, corpus, limit=self.config.candidates, where=where)
-        if not candidates:
-            return []
-        scores = await self._scores(query, [hit.chunk.text for hit in candidates])
+        hits = await searcher.search(query, corpus, limit=max(limit, self.config.candidates), where=where)
+        scores = await self._scores(query, [hit.chunk.text for hit in hits[: self.config.candidates]])
+        if not scores:
+            return hits[:limit]
         positions = await sync.in_worker(self._positions.get, corpus, _positions_of)
-        best = sorted(range(len(candidates)), key=lambda index: (-scores[index], positions[candidates[index].chunk.id]))
-        return [
-            Hit(candidates[index].chunk, scores[index], {**candidates[index].ranks, NAME: rank})
-            for rank, index in enumerate(best[:limit], start=1)
-        ]
+        best = sorted(scores, key=lambda index: (-scores[index], positions[hits[index].chunk.id]))
+        return _fill_places(hits, best, scores)[:limit]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Prepare the other searcher. The model itself needs no preparation. See `Searcher`."""
@@ -81,14 +82,18 @@ class LocalRerank(Searcher):
             await self._searcher.aclose()
 
     async def _scores(self, query: str, passages: Sequence[str]) -> dict[int, float]:
-        """Return the relevance of each passage, by index."""
+        """Return the relevance of each passage that the model can read, by index."""
         from jackfield_local_embedder.model import batches_by_length
 
+        if not passages:
+            return {}
         pairs = await sync.in_worker(self._tokens, query, passages)
+        readable = [index for index, pair in enumerate(pairs) if pair is not None]
         scores: dict[int, float] = {}
-        for batch in batches_by_length([len(pair.ids) for pair in pairs], self.config.tokens_at_once):
-            computed = await sync.in_worker(self._compute, [pairs[number] for number in batch])
-            scores.update(zip(batch, computed, strict=True))
+        for batch in batches_by_length([len(pairs[index].ids) for index in readable], self.config.tokens_at_once):
+            indexes = [readable[number] for number in batch]
+            computed = await sync.in_worker(self._compute, [pairs[index] for index in indexes])
+            scores.update(zip(indexes, computed, strict=True))
         if not all(math.isfinite(score) for score in scores.values()):
             raise ModelResponseError(
                 f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights may be corrupted: "
@@ -130,6 +135,18 @@ class LocalRerank(Searcher):
             key = configured or self._host.settings.secret(KEY_VARIABLE) or ""
             self._model = CrossEncoder(folder_of(self.config, key=key.strip(), onnx=True), self.config)
         return self._model
+
+
+def _fill_places(hits: Sequence[Hit], best: Sequence[int], scores: Mapping[int, float]) -> list[Hit]:
+    """Put the scored hits, best first, into the places that scored hits hold. The others keep their places."""
+    scored = iter(best)
+    order = [next(scored) if index in scores else index for index in range(len(hits))]
+    filled: list[Hit] = []
+    score = 0.0
+    for rank, index in reversed(list(enumerate(order, start=1))):
+        score = scores.get(index, score)
+        filled.append(Hit(hits[index].chunk, score, {**hits[index].ranks, NAME: rank}))
+    return filled[::-1]
 
 
 def _positions_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:

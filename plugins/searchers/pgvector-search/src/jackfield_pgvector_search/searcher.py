@@ -164,6 +164,8 @@ class PgvectorSearcher(Searcher):
         texts = texts_of(query)
         question = self._embedding.question_in(" ".join(texts))
         vector = self._embed([question], "query")[0] if question and self.config.has_vectors else None
+        if vector is not None and not any(vector):
+            vector = None  # the model cannot read the question
         for _ in range(_ATTEMPTS):
             corpora = self._corpora
             ready = corpora.get(corpus, lambda _: self._ready(corpus))

@@ -154,6 +154,8 @@ class QdrantSearcher(Searcher):
         if not len(points) or (selection is not None and not len(selection)):
             return []
         (vector,) = sync.run(self._embedder.embed([question], "query"))
+        if not any(vector):
+            return []  # the model cannot read the question
         found = self._nearest(points, key, vector, limit, selection)
         if len(found) < min(limit, len(points)) and not self._collection.is_whole(key):
             self._uploaded = IndexCache()  # other corpora of the same index have taken its place

@@ -134,6 +134,8 @@ class VectorSearcher(Searcher):
             raise self._wrong(
                 f"the query vector has dimension {len(vector)}, but the chunk vectors have dimension {index.dimension}"
             )
+        if not vector.any():
+            return []  # the model cannot read the question
         found = index.search(vector, limit, selected)
         least = self.config.min_score
         return [
@@ -171,9 +173,10 @@ class VectorSearcher(Searcher):
             done += sum(uses[text] for text in some)
             if on_progress:
                 on_progress(done, len(chunks))
-        rows = [vectors[text] for text in texts.values()]
-        matrix = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-        return Index(matrix, list(texts), approximate_from=self.config.approximate_from)
+        # A vector of zeros is of a text that the model cannot read.
+        rows = {number: vectors[text] for number, text in texts.items() if vectors[text].any()}
+        matrix = np.stack(list(rows.values())) if rows else np.zeros((0, 0), np.float32)
+        return Index(matrix, list(rows), approximate_from=self.config.approximate_from)
 
     def _vectors_of(
         self, texts: Sequence[str], store: VectorStore | None, given_up: threading.Event
