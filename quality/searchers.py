@@ -14,7 +14,7 @@ from jackfield.retrieval import Corpus, Searcher, make_searcher
 from jackfield_documents import fuse, weights_of
 from quality.judged import JudgedSet
 from quality.measures import DEPTH
-from quality.weights import model_folder
+from quality.weights import english_settings, model_folder
 
 FUSED_DEPTH = 200
 
@@ -48,6 +48,10 @@ def _both() -> Mapping[str, Any]:
     return {"searchers": ["keyword_search", {"name": "vector_search", **_local_vectors()}]}
 
 
+def _english() -> Mapping[str, Any]:
+    return {"searchers": ["keyword_search", {"name": "vector_search", **english_settings()}]}
+
+
 SETUPS: Sequence[Setup] = (
     Setup("keyword_search", {"keyword_search": _nothing}),
     Setup("keyword_search, bigrams", {"keyword_search": lambda: {"chinese": "bigrams"}}),
@@ -55,6 +59,8 @@ SETUPS: Sequence[Setup] = (
     Setup("vector_search, all-MiniLM-L6-v2, int8", {"vector_search": _local_vectors_in_8_bits}),
     Setup("keyword_search + vector_search", {"keyword_search": _nothing, "vector_search": _local_vectors}),
     Setup("hybrid_search", {"hybrid_search": _both}),
+    Setup("vector_search, bge-small-en-v1.5", {"vector_search": english_settings}),
+    Setup("hybrid_search, bge-small-en-v1.5", {"hybrid_search": _english}),
     Setup("tantivy_search", {"tantivy_search": _nothing}),
 )
 

