@@ -171,7 +171,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "history of a hand-off": (
         "fncall",
         {"handoffs": [{"agent": "basic", "history": "last"}]},
-        "the history of a handoff must be 'all' or 'question', got 'last'",
+        "a handoff's history must be 'all' or 'question', got 'last'",
     ),
     "a name in a configuration": ({"agent": "basic", "name": "clerk", "limits": {"turns": -1}}, {}, "agent clerk"),
 }

@@ -110,7 +110,7 @@ def test_the_host_refuses_a_descriptor_with_a_fault_and_names_its_distribution(s
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     site.add_tools("sound", "good")
     host = site.host()
-    with pytest.raises(BrokenPluginError, match=r"acme describes tool\.x incorrectly: 'parameters' is 10000014 bytes"):
+    with pytest.raises(BrokenPluginError, match=r"incorrect description of tool\.x: 'parameters' is 10000014 bytes"):
         host.spec("tool", "x", ToolSpec)
     assert host.spec("tool", "good", ToolSpec)
 

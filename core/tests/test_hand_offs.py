@@ -32,7 +32,7 @@ from tests.support.agents import seeing
         ),
         (
             Handoff(seeing([], "other"), history="some"),  # type: ignore[arg-type]
-            "history of a handoff must be 'all', 'question' or a function, got 'some'",
+            "a handoff's history must be 'all', 'question' or a function, got 'some'",
         ),
         (Handoff(seeing([], "other"), tool_name="a b"), "a b"),
     ],

@@ -77,7 +77,7 @@ TEXTS = {
     ),
     "describes it incorrectly": (
         light("x", target="no target"),
-        "bad-one describes tool.x incorrectly: 'target' must be 'module:name', got 'no target'",
+        "bad-one has an incorrect description of tool.x: 'target' must be 'module:name', got 'no target'",
     ),
 }
 

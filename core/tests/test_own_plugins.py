@@ -146,7 +146,7 @@ class Unhashable(Offers):
     [
         (object(), "", "defines no hooks"),
         (Offers(), "", "hooks provide nothing"),
-        (Offers("a b"), "", "describes .* incorrectly"),
+        (Offers("a b"), "", "has an incorrect description"),
         (Offers("x", "x"), "", "2 times"),
         (Offers("x"), "a/b", "is not a valid plugin name"),
         (Offers("x"), "a@b", "is not a valid plugin name"),

@@ -141,7 +141,7 @@ _IN_OPTIONS: Mapping[str, Callable[[Any, _Inside], Any]] = {"function_list": _to
 def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
     history = entry.get("history", "all")
     if history not in ("all", "question"):
-        raise ConfigError(f"the history of a handoff must be 'all' or 'question', got {history!r}")
+        raise ConfigError(f"a handoff's history must be 'all' or 'question', got {history!r}")
     return Handoff(inside({key: value for key, value in entry.items() if key != "history"}), history)
 
 

@@ -40,7 +40,7 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
     if target.name == owner.name:
         raise ConfigError(f"agent {target.name!r} cannot hand off to itself or to an agent with the same name")
     if not callable(handoff.history) and handoff.history not in ("all", "question"):
-        raise ConfigError(f"the history of a handoff must be 'all', 'question' or a function, got {handoff.history!r}")
+        raise ConfigError(f"a handoff's history must be 'all', 'question' or a function, got {handoff.history!r}")
     tool_name = handoff.tool_name or tool_name_for(target.name, prefix="transfer_to_")
     check_tool_name(tool_name)
     return replace(handoff, tool_name=tool_name)

@@ -79,7 +79,7 @@ class Loader:
                 f"{row.distribution} declares {row.id} {len(candidates)} times; report this to its authors"
             )
         if fault := fault_of(candidates[0]):
-            raise BrokenPluginError(f"{row.distribution} describes {row.id} incorrectly: {fault}")
+            raise BrokenPluginError(f"{row.distribution} has an incorrect description of {row.id}: {fault}")
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:

@@ -219,7 +219,7 @@ def _operands(key: str, value: object, what: str) -> tuple[str | int | float | b
     if not plain or len(operands) < len(plain):
         raise ConfigError(f"{what}: {key} must be a string, a number, true or false, or a list of these, got {value!r}")
     if len({kind_of(one) for one in operands}) > 1:
-        raise ConfigError(f"{what}: all values of {key} must be of the same kind, got {value!r}")
+        raise ConfigError(f"{what}: all values of {key} must have the same type, got {value!r}")
     return operands
 
 

@@ -197,7 +197,7 @@ def test_the_other_searcher_is_asked_prepared_and_closed(folder: Path, corpus: C
 def test_damaged_weights_are_told(folder: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     searcher: Any = make(folder)
     monkeypatch.setattr(searcher, "_compute", lambda pairs: [float("nan")] * len(pairs))
-    with pytest.raises(ModelResponseError, match=r"local_rerank: .* computed numbers that are not finite"):
+    with pytest.raises(ModelResponseError, match=r"local_rerank: .* produced infinite or undefined numbers"):
         search(searcher, corpus)
 
 

@@ -272,7 +272,9 @@ def test_a_link_is_not_followed_and_nothing_but_a_file_is_taken(tmp_path: Path, 
         there.mkdir()
     else:
         there.symlink_to(theirs)
-    with pytest.raises(ConfigError, match="not a file" if kind == "folder" else "symbolic link, which is not followed"):
+    with pytest.raises(
+        ConfigError, match="not a file" if kind == "folder" else "symbolic link, and links are not followed"
+    ):
         counts(path).change("a", Count.up)
     assert theirs.exists() == (kind != "dangling")
     if kind != "dangling":

@@ -456,7 +456,7 @@ def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() ->
     assert not any(word in text for word in ("quietly", "Ada", "paid"))
     assert "pay" in text
     assert "total_tokens" in text
-    with pytest.raises(StoreError, match="content is off"):
+    with pytest.raises(StoreError, match="was not recorded"):
         FnCallAgent(world.tools(), world.model(), store=store).resume(result.run_id)
     said = [answer("about three"), answer('["three"]')]
     again = FnCallAgent(llm=ScriptedModel(said), store=store).ask("1 + 2?", output=list[str])

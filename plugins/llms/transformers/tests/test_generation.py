@@ -115,8 +115,8 @@ def test_options_that_do_not_give_one_answer_are_refused(key: str) -> None:
     with pytest.raises(ModelRequestError) as caught:
         _asked(extra_body={key: 1, "temperature": 1})
     assert str(caught.value) == (
-        f"transformers: unsupported options in extra_body: {key!r}; only options of transformers' "
-        "GenerationConfig that produce a single answer are supported"
+        f"transformers: unsupported options in extra_body: {key!r}; only "
+        "GenerationConfig options that produce a single answer are supported"
     )
     assert caught.value.backend == "transformers"
 

@@ -77,7 +77,7 @@ def test_headings_have_the_level_that_they_have_in_the_page() -> None:
 
 @pytest.mark.parametrize("whole_page", [False, True])
 def test_a_page_that_a_script_fills_is_refused_by_name(whole_page: bool) -> None:
-    with pytest.raises(DocParserError, match=r"^tea\.html contains no text: a script may generate it"):
+    with pytest.raises(DocParserError, match=r"^tea\.html contains no text; a script may generate the page's content"):
         HtmlParser(HtmlConfig(whole_page=whole_page)).parse(b"<title>T</title><script>x()</script>", source="tea.html")
 
 

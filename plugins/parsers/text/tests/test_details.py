@@ -154,7 +154,7 @@ def test_limits_count_values_bytes_and_characters() -> None:
         assert len(document.blocks) == 3
     assert read_json("[1, 2, 3]", max_bytes=9).blocks
     with pytest.raises(
-        DocParserError, match=r"^x\.json is larger than 7.62939e-06 MiB: split it, or increase max_bytes"
+        DocParserError, match=r"^x\.json is larger than 7.62939e-06 MiB: split it, or increase the parser's max_bytes"
     ):
         read_json("[1, 2, 3]", max_bytes=8)
     # Each value has a path of 200 characters, and 256 KiB and eight times the file may be written.

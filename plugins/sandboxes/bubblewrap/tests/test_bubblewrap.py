@@ -210,7 +210,9 @@ def test_without_namespaces_the_filter_takes_their_place_and_processes_are_not_c
 def test_without_namespaces_a_program_may_not_have_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(landlock, "NAMESPACES", "none of them")
     program = Program(argv=("true",), work_dir=str(tmp_path), network=True)
-    with pytest.raises(SandboxError, match=r"Docker's: install bubblewrap, allow user namespaces, or run it without"):
+    with pytest.raises(
+        SandboxError, match=r"Docker's: install bubblewrap, allow user namespaces, or run the program without"
+    ):
         LandlockSandbox().command(program)
 
 

@@ -123,9 +123,8 @@ class TransformersEmbedder(Embedder):
             vectors = self._load().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
-                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights "
-                "may be corrupted: "
-                "download the model again",
+                f"{self.backend}: {self.config.model!r} produced infinite or undefined numbers, so its weights may be "
+                "corrupted: download the model again",
                 backend=self.backend,
             )
         return [tuple(row) for row in vectors.tolist()]

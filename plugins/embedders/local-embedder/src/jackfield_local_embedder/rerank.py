@@ -96,8 +96,8 @@ class LocalRerank(Searcher):
             scores.update(zip(indexes, computed, strict=True))
         if not all(math.isfinite(score) for score in scores.values()):
             raise ModelResponseError(
-                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights may be corrupted: "
-                "download the model again",
+                f"{NAME}: {self.config.model!r} produced infinite or undefined numbers, so its weights may be "
+                "corrupted: download the model again",
                 backend=NAME,
             )
         return scores

@@ -66,9 +66,8 @@ def _ranks(data: bytes, origin: str) -> dict[bytes, int]:
         ranks = {binascii.a2b_base64(token): int(rank) for token, rank in map(bytes.split, _lines(data))}
     except ValueError as error:
         raise ConfigError(
-            f"{origin!r} is not a vocabulary in tiktoken's format, which has "
-            "a token in Base64, a space and its rank on "
-            f"each line: {error}"
+            f"{origin!r} is not a vocabulary in tiktoken's format, in which each line has a Base64-encoded token, a "
+            f"space and its rank: {error}"
         ) from error
     _check_whole(ranks, origin)
     return ranks

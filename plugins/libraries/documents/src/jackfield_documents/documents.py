@@ -479,8 +479,8 @@ class DocumentReader:
             candidates = [row for row in candidates if row.distribution == preferred] or candidates
         if len(candidates) > 1:
             raise DocParserError(
-                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in candidates)}: choose, "
-                f'in your config.toml: [prefer] "parser.{suffix}" = "{candidates[0].distribution}"'
+                f"{_name(path)} can be read by {' and by '.join(repr(row.address) for row in candidates)}: choose "
+                f'one in your config.toml, for example [prefer] "parser.{suffix}" = "{candidates[0].distribution}"'
             )
         return candidates[0]
 

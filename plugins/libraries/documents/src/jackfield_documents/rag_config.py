@@ -192,8 +192,8 @@ class RAGConfig(ChunkSizeConfig):
         for name in self._vector_settings:
             if self.retrieval_type not in ("vector", "hybrid") and not (may_have_model and name == "index_path"):
                 raise ValueError(
-                    f"{name} requires vector search: set embedding_model, and remove retrieval_type and rag_searchers, "
-                    f"or set it next to the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
+                    f"{name} requires vector search. Either set embedding_model and remove retrieval_type and "
+                    f"rag_searchers, or set {name} for a single searcher: rag_searchers=[{{'name': …, {name!r}: …}}]"
                 )
         return self
 

@@ -160,7 +160,7 @@ def _make_one_private(path: Path) -> None:
     except FileNotFoundError:  # a companion that does not exist, or no longer does
         return
     if stat.S_ISLNK(found.st_mode):
-        raise UnusableFileError(f"{path.name} is a symbolic link, which is not followed: specify the file itself")
+        raise UnusableFileError(f"{path.name} is a symbolic link, and links are not followed: specify the file itself")
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFileError(f"{path.name} is not a file")
     if os.name == "posix":

@@ -265,8 +265,8 @@ class Progress(RunState):
             call = waiting[unknown[0]]
             secrets = ", ".join(placeholders_in(call.arguments))
             raise StoreError(
-                f"the run cannot continue here: the arguments of the call {call.name!r} contain a secret that is "
-                f"missing or has changed ({secrets}): restore its original value, or start a new run"
+                f"the run cannot continue in this process: the arguments of its call to {call.name!r} contain a secret "
+                f"that is missing or has changed ({secrets}). Restore its original value, or start a new run"
             )
 
     def _as_approved(self, answers: Mapping[str, Decision], waiting: Mapping[str, FunctionCall]) -> dict[str, Decision]:
@@ -349,7 +349,7 @@ class EntryReader:
         fields = read_entry(entry, self._secrets)
         name, is_hidden, digests = fields.pop("event", None), fields.pop(SEAL, None), fields.pop(DIGESTS, ())
         if fields.get("bare"):
-            raise StoreError("the content of the run was not recorded (content is off): the run can only be listed")
+            raise StoreError("the run can only be listed, because its content was not recorded (`content` is off)")
         run = _run_of(fields, self._runs)
         if FACTS in fields:
             facts = fields.pop(FACTS)

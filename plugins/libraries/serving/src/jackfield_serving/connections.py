@@ -65,7 +65,7 @@ def read_disconnect(query: Mapping[str, str], *, cancels: bool) -> bool:
     value = query.get("on_disconnect", "cancel" if cancels else "continue")
     if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
         raise RequestRefusedError(
-            "the only supported query parameter is on_disconnect, with the value cancel or continue"
+            "the only supported query parameter is on_disconnect, which must be 'cancel' or 'continue'"
         )
     return value == "cancel"
 

@@ -787,8 +787,8 @@ class Serving:
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
-                f"this server already has {format_count(waiting, 'run')} waiting for a human, the maximum in memory: "
-                "answer or cancel some, or configure a store",
+                f"this server already has {format_count(waiting, 'run')} waiting for a human, the limit for runs in "
+                "memory: answer or cancel some, or configure a store",
                 retry_after_s=self.limits.retry_after_s,
             )
 

@@ -96,7 +96,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         kinds = self._abilities.thinking
         if kind is not None and kinds is not None and kind not in (*kinds, *([] if kinds else ["disabled"])):
             instead = f"set thinking to {' or '.join(kinds)}" if kinds else "remove thinking and thinking_budget"
-            raise ConfigError(f"{model} does not support thinking {kind!r}: {instead}")
+            raise ConfigError(f"{model} does not support {kind!r} thinking: {instead}")
         return replace(facts, forced_calls=False) if kind == "enabled" else facts
 
     def post(self, request: ChatRequest, server: AnthropicServer) -> Post:

@@ -195,7 +195,7 @@ class OpenAIEmbedder(Embedder):
             vectors = {item.index: _read_vector(item.embedding) for item in answer.data}
         except (msgspec.DecodeError, binascii.Error, ValueError) as error:
             raise self._wrong(
-                f"sent a response without embeddings ({error}): check base_url, and that the model is an "
+                f"sent a response without embeddings ({error}): check base_url, and make sure that the model is an "
                 "embedding model"
             ) from error
         if len(answer.data) != count or vectors.keys() != set(range(count)):

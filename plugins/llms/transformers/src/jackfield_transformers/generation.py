@@ -97,8 +97,8 @@ def _extra(own: GenerationConfig, config: GenerateConfig) -> dict[str, object]:
     refused = [key for key in extra if key in _UNSUPPORTED or key.startswith("_") or key not in vars(own)]
     if refused:
         raise ModelRequestError(
-            f"{BACKEND}: unsupported options in extra_body: {', '.join(repr(key) for key in refused)}; only options of "
-            f"transformers' GenerationConfig that produce a single answer are supported",
+            f"{BACKEND}: unsupported options in extra_body: {', '.join(repr(key) for key in refused)}; only "
+            "GenerationConfig options that produce a single answer are supported",
             backend=BACKEND,
         )
     return extra

@@ -164,7 +164,9 @@ def _device(wanted: str) -> str:
     try:
         torch.device(wanted)
     except RuntimeError as error:
-        raise ConfigError(f"device {wanted!r} is not a valid torch device: use auto, cpu, cuda, cuda:1 …") from error
+        raise ConfigError(
+            f"{wanted!r} is not a valid torch device: use auto, cpu, cuda, or a numbered one such as cuda:1"
+        ) from error
     if wanted.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(f"device {wanted!r} was not found by torch: set device to auto or cpu")
     return wanted

@@ -37,8 +37,8 @@ class HtmlParser(Parser):
         blocks = tuple(blocks_of(root)) if self.config.whole_page else tuple(main_blocks(root))
         if not blocks:
             raise DocParserError(
-                f"{source} contains no text: a script may generate it. Open the page in a browser and save it "
-                f"from there"
+                f"{source} contains no text; a script may generate the page's content. Open the page in a browser and "
+                "save it from there"
             )
         return Document(
             source,

@@ -68,7 +68,7 @@ def _draw(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
                 scale = min(limits.dpi / _POINTS_PER_INCH, fits)
                 image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
         except (pypdfium2.PdfiumError, ValueError) as error:
-            raise DocParserError(f"{source} is corrupted: its page cannot be rendered") from error
+            raise DocParserError(f"{source} is corrupted: the page cannot be rendered") from error
         yield Picture(image, round(scale * _POINTS_PER_INCH))
         number += 1
 

@@ -102,7 +102,8 @@ def choose_languages(program: str, wanted: Sequence[str], source: str) -> tuple[
     available = ", ".join(sorted(installed)) or "none"
     raise DocParserError(
         f"{source} cannot be read: Tesseract has no data for the language {name!r} (installed: {available}). "
-        f"Install it (Debian: apt install tesseract-ocr-{name.replace('_', '-')}), or set `languages` of the ocr parser"
+        f"Install its data (Debian: apt install tesseract-ocr-{name.replace('_', '-')}), or change the ocr parser's "
+        "`languages`"
     )
 
 

@@ -50,9 +50,7 @@ class JsonParser(Parser):
         """
         if len(data) > self.config.max_bytes:
             limit = self.config.max_bytes / 2**20
-            raise DocParserError(
-                f"{source} is larger than {limit:g} MiB: split it, or increase max_bytes of the parser"
-            )
+            raise DocParserError(f"{source} is larger than {limit:g} MiB: split it, or increase the parser's max_bytes")
         decoded = decode(data, source=source)
         value = _value_of(decoded.text, source)
         lines = _records(value)

@@ -137,7 +137,7 @@ def _text_of(value: Any) -> str:
     """Return a text, which notebooks store as a string or a list of lines."""
     if isinstance(value, list):
         if not all(isinstance(line, str) for line in value):
-            raise TypeError("a line that is not text")
+            raise TypeError("a list with items other than strings")
         return "".join(value)
     if not isinstance(value, str):
         raise TypeError(type(value).__name__)

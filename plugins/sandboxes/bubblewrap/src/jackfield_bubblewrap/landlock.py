@@ -41,8 +41,9 @@ class LandlockSandbox(ProgramSandbox):
         """
         if program.network and not _has_namespaces():
             raise SandboxError(
-                "without namespaces, a program with network access could also reach the sockets of other programs, "
-                "such as Docker's: install bubblewrap, allow user namespaces, or run it without the network"
+                "a program with network access cannot be isolated without namespaces, because it could reach the "
+                "sockets of other programs, such as Docker's: install bubblewrap, allow user namespaces, or run the "
+                "program without network access"
             )
         program = resolved(program)
         readable = [*SYSTEM, *files_of_etc(network=program.network), *folders_of_python(), *program.readable, "/proc"]

@@ -70,7 +70,7 @@ class HybridConfig(Config):
         if rerank is not None:
             ((_, settings),) = _check_others(searchers_by_name([rerank])).items()
             if taken := [name for name in ("searcher", "searcher_settings") if name in settings]:
-                raise ValueError(f"remove {taken[0]!r}: the results of `searchers` are reranked")
+                raise ValueError(f"remove {taken[0]!r}: the reranker gets its hits from `searchers`")
         return rerank
 
     @model_validator(mode="after")

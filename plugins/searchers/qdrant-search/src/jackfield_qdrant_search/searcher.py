@@ -227,9 +227,8 @@ class QdrantSearcher(Searcher):
                 self._collection.finish(key, index, keep=_KEPT_ON_DISK if on_disk else _KEPT)
                 return key
         raise ToolServiceError(
-            f"the points in Qdrant's collection {self._collection_name} are constantly being changed by "
-            "other processes: try again, "
-            f"or set a different `collection`"
+            f"other processes keep changing the Qdrant collection {self._collection_name}: try again, or set a "
+            "different `collection`"
         )
 
     def _upload_new(self, key: str, index: str, chunks: Sequence[Chunk], on_progress: OnProgress | None) -> None:
