@@ -86,6 +86,26 @@ def test_a_distribution_as_an_installer_leaves_it_is_proven(site: Any) -> None:
     assert says(host) == "acme"
 
 
+def test_a_package_that_would_run_first_must_be_a_file_of_its_own_as_well(site: Any) -> None:
+    site.add("acme", {"tool.search": "acme.deep.light"}, modules={"acme.deep.light": tool("acme")})
+    record(site, "acme", "acme/deep/light.py")
+    (site.folder / "acme/__init__.py").write_text("raise RuntimeError('was run')")
+    host = site.host()
+    row = only(host)
+    assert "acme/__init__.py, which is not one of its files" in host.policy.unproven(row)
+    assert "acme/__init__.py, which is not one of its files" in host.policy.foreign(row)
+    with pytest.raises(PluginError, match="which is not one of its files"):
+        says(host)
+    site.add("other")
+    record(site, "other", "acme/__init__.py")
+    record(site, "acme", "acme/__init__.py")
+    site.add("other-more", {"tool.more": "more_light"}, modules={"more_light": ""})
+    record(site, "other-more", "acme/__init__.py")
+    host = site.host()
+    (row,) = [row for row in host.catalog.rows if row.distribution == "acme"]
+    assert host.policy.unproven(row) == "shares the file acme/__init__.py with other-more"
+
+
 def test_metadata_that_another_wheel_brought_prove_nothing(carried: Any) -> None:
     host = carried.host(allow=frozenset({"jackfield-openai"}))
     assert "claimed by evil," in host.policy.unproven(only(host))

@@ -33,4 +33,16 @@ def _spec(name: str, where: list[str] | None) -> ModuleSpec | None:
         with suppress(ImportError, ValueError, OSError, AttributeError, KeyError):
             if spec := finder.find_spec(name, where):
                 return spec
-    return None
+    return None if where is None else _namespace(name, where)
+
+
+def _namespace(name: str, where: list[str]) -> ModuleSpec | None:
+    """Return the spec of a namespace package. `PathFinder` cannot make one before the parent package is imported."""
+    from pkgutil import get_importer  # rarely needed
+
+    spec = ModuleSpec(name, None, is_package=True)
+    with suppress(ImportError, ValueError, OSError, AttributeError):
+        portions = [finder.find_spec(name) for folder in where if (finder := get_importer(folder)) is not None]
+        locations = [one.submodule_search_locations for one in portions if one is not None and one.loader is None]
+        spec.submodule_search_locations = [folder for folders in locations for folder in folders or ()]
+    return spec if spec.submodule_search_locations else None
