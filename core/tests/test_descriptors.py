@@ -64,6 +64,7 @@ def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
         ({"description": "x" * 20_000}, "description"),
         ({"network": ("a\x1b.example",)}, "host"),
         ({"secrets": ("A KEY",)}, "A KEY"),
+        ({"secrets": ("A_KEY", "B-KEY")}, "B-KEY"),
         ({"parameters": {"type": {1, 2}}}, "parameters"),
         ({"parameters": {"enum": ["x" * MAX_SCHEMA_BYTES]}}, "parameters"),
         ({"parameters": {"x" * 200_000: {}}}, "parameters"),

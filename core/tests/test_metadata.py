@@ -38,7 +38,13 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_what_is_too_large_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "_MAX_FILE_BYTES", 3)
     (tmp_path / "file").write_bytes(b"four")
-    assert read_file(str(tmp_path / "file")) is None
+    (tmp_path / "less").write_bytes(b"two")
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("file", b"four")
+        archive.writestr("less", b"two")
+    for folder in (tmp_path, tmp_path / "archive.zip"):
+        assert read_file(f"{folder}/file") is None
+        assert read_file(f"{folder}/less") == b"two"
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 8192, 100_000, 3_000_000])

@@ -105,6 +105,12 @@ def test_any_other_error_stays_as_it_is(fail: Callable[..., Exception], function
         ("wool>=1.4", "1.6", "pip install --upgrade mill wool"),
         ("wool", "0.2.1", "pip install --upgrade mill wool"),
         ("woollen>=3", "0.2.1", "pip install --upgrade mill wool"),
+        ("wool<0.2", "0.2", "pip install 'wool<0.2'"),
+        ("wool<0.2.0", "0.2", "pip install 'wool<0.2.0'"),
+        ("wool<0.2.1", "0.2", "pip install --upgrade mill wool"),
+        ("wool>=0.2.1", "0.2.1", "pip install --upgrade mill wool"),
+        ("wool>=0.2.2", "0.2.1", "pip install 'wool>=0.2.2'"),
+        ("wool>=0.3", "v0.2.1", "pip install 'wool>=0.3'"),
     ],
 )
 def test_the_command_follows_from_the_requirement(

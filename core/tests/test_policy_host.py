@@ -417,3 +417,28 @@ def test_only_a_manager_that_is_proven_to_be_ours_explains_what_is_missing(
     assert "jackfield_manage" not in sys.modules
     light.write_bytes(as_installed)
     assert "There was tool gone." in said()
+
+
+def test_plugins_whose_names_begin_alike_answer_for_themselves(site: Any) -> None:
+    for name in ("acme", "acme-more", "more"):
+        site.add_tools(name, "x")
+    host = site.host()
+    said = {name: host.spec("tool", f"{name}/x", ToolSpec).description for name in ("acme-more", "acme", "more")}
+    assert said == {"acme": "From acme_light.", "acme-more": "From acme_more_light.", "more": "From more_light."}
+
+
+def test_a_plugin_may_have_several_functions_for_a_hook_and_answers_with_lists(site: Any) -> None:
+    source = "from jackfield.plugins import ToolSpec, hook\n"
+    for name in ("x", "y"):
+        source += f"@hook.tools\ndef f_{name}():\n    return [ToolSpec(name='{name}', target='m:T', description='D')]\n"
+    site.add("acme", {"tool.x": "acme_light", "tool.y": "acme_light"}, modules={"acme_light": source})
+    site.add(
+        "odd",
+        {"tool.z": "odd_light"},
+        modules={"odd_light": source.replace("return [", "return iter([").replace(")]", ")])")},
+    )
+    host = site.host()
+    assert works(host, "x")
+    assert works(host, "y")
+    with pytest.raises(BrokenPluginError, match="hook 'tools' must return a list of ToolSpec"):
+        works(host, "z")
