@@ -35,6 +35,7 @@ BROKEN = {
     "HidesNames": "test_what_it_cannot_read_is_refused_by_name",
     "ReadsAll": "test_what_it_cannot_read_is_refused_by_name",
     "ChokesOnCuts": "test_a_file_that_was_cut_off_is_read_or_refused",
+    "IsTiredAfterDamage": "test_a_damaged_file_is_read_or_refused",
     "ChokesOnDamage": "test_a_damaged_file_is_read_or_refused",
     "ChokesOnNoise": "test_random_bytes_are_read_or_refused",
     "TrustsNames": "test_a_file_cannot_name_a_codec_of_python",

@@ -190,6 +190,8 @@ class ParserSuite(Suite):
         for number, (name, (data, _)) in enumerate(self.samples.items()):
             for damaged in _damaged(data, seed=number):
                 _read_or_refused(parser, damaged, f"damaged {name}")
+            expected = self.make_parser().parse(data, source=name)
+            assert parser.parse(data, source=name) == expected, "damaged files change how it reads the next file"
 
     def test_random_bytes_are_read_or_refused(self) -> None:
         parser = self.make_parser()

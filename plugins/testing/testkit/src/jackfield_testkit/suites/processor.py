@@ -13,7 +13,7 @@ from typing import Any, ClassVar, get_args
 
 import pytest
 
-from jackfield import ChatRequest, LLMConfig, sync
+from jackfield import ChatRequest, GenerateConfig, LLMConfig, sync
 from jackfield.errors import JackfieldError, ModelRequestError
 from jackfield.events import (
     FunctionCallDelta,
@@ -156,6 +156,16 @@ class ProcessorSuite(Suite):
             assert sent.metadata.get("jackfield-testkit") == "mine"
             if processor.phase != "format":  # which is meant to write tools as text
                 assert WEATHER["name"] in [function["name"] for function in sent.functions]
+
+    def test_options_get_through(self) -> None:
+        options = {"temperature": 0.25, "seed": 7, "max_tokens": 50}
+        request = self._request(config=GenerateConfig(**options))
+        inner = Inner(shown(self.harmless))
+        sync.run(gathered(self.make_processor().wrap(inner)(request)))
+        for sent in inner.requests:
+            assert {name: getattr(sent.config, name) for name in options} == options, (
+                "the processor drops the caller's options: create a new request with dataclasses.replace"
+            )
 
     # --- the answer ---
 

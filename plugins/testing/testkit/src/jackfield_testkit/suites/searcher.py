@@ -87,12 +87,14 @@ class SearcherSuite(Suite):
             corpus, such as ranking by similarity.
         ignores_query: The reason why the searcher's hits do not depend on the query, if it always returns the same
             ones.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, object]] = {}
     always_finds: ClassVar[str] = ""
     ignores_query: ClassVar[str] = ""
+    patience_s: ClassVar[float] = 60.0
 
     def make_searcher(self) -> Searcher:
         """Create a searcher to test. Override this if yours needs more than `config`."""
@@ -119,7 +121,7 @@ class SearcherSuite(Suite):
     def test_nothing_is_found_where_nothing_is(self) -> None:
         assert self._search("tea", Corpus(()), limit=5) == []
         for limit in (0, -1):
-            assert self._search("tea", self._corpus(), limit=limit) == []
+            assert self._search("tea bread violin", self._corpus(), limit=limit) == []
 
     def test_a_query_that_matches_nothing_finds_nothing(self) -> None:
         self._needs_a_query()
@@ -324,6 +326,24 @@ class SearcherSuite(Suite):
             return await asyncio.gather(*(searcher.search(query, corpus, limit=5) for query, corpus in wanted * 2))
 
         assert [_seen(hits) for hits in sync.run(all_at_once())] == alone * 2
+
+    def test_a_cancelled_search_ends_and_does_not_hinder_the_next(self) -> None:
+        corpus = corpus_of(_many_texts(60))
+        expected = _seen(self._search("stone river", corpus, limit=9))  # also loads libraries and models
+        searcher = self.make_searcher()
+
+        async def cancel_and_search() -> list[Hit]:
+            for steps in (0, 1, 2, 5, 20):
+                task = asyncio.create_task(searcher.search("another cloud", corpus, limit=9))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task], timeout=self.patience_s)
+                assert task.done(), "the search continues after it is cancelled"
+            async with asyncio.timeout(self.patience_s):
+                return await searcher.search("stone river", corpus, limit=9)
+
+        assert _seen(asyncio.run(cancel_and_search())) == expected
 
     def test_searches_from_several_event_loops_give_what_they_give_alone(self) -> None:
         corpus = corpus_of(_many_texts(40))

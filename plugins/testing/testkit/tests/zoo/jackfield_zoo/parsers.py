@@ -58,6 +58,20 @@ class LosesTheEnd(Honest):
         return super().blocks(text)[:1]
 
 
+class IsTiredAfterDamage(Honest):
+    is_tired = False
+
+    def check(self, data: bytes, source: str) -> None:
+        try:
+            super().check(data, source)
+        except DocParserError:
+            self.is_tired = True
+            raise
+
+    def blocks(self, text: str) -> list[Block]:
+        return super().blocks(text)[: 1 if self.is_tired else None]
+
+
 class RenamesSources(Honest):
     def parse(self, data: bytes, *, source: str) -> Document:
         return Document("file", super().parse(data, source=source).blocks, content_hash="")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from jackfield.config import GenerateConfig
 from jackfield.errors import ModelServiceError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, ReasoningDelta, StreamReset, TextDelta
 from jackfield.plugins import default_host
@@ -129,6 +130,84 @@ class DropsFunctions(Honest):
 class DropsTools(Honest):
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         return super().around(replace(request, functions=(), metadata={}), call_next)
+
+
+class DropsOptions(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return super().around(replace(request, config=GenerateConfig()), call_next)
+
+
+class NeedsTextBesideCalls(Honest):
+    """Drops the calls of an answer without text."""
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        has_text = False
+        async for event in super().around(request, call_next):
+            has_text = has_text or isinstance(event, TextDelta)
+            if has_text or not isinstance(event, FunctionCallDelta):
+                yield event
+
+
+class EndsEmptyAnswersAnew(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        has_text = False
+        async for event in super().around(request, call_next):
+            has_text = has_text or (isinstance(event, TextDelta) and bool(event.text))
+            yield ModelFinished("stop") if isinstance(event, ModelFinished) and not has_text else event
+
+
+class EndsChangedAnswersAnew(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        is_changed = False
+        async for event in super().around(request, call_next):
+            is_changed = is_changed or (isinstance(event, TextDelta) and MARK.upper() in event.text)
+            yield ModelFinished("stop") if isinstance(event, ModelFinished) and is_changed else event
+
+
+class ForgivesLateErrors(Honest):
+    """Ends an answer as if it were whole once some of it has come."""
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        count = 0
+        try:
+            async for event in super().around(request, call_next):
+                count += 1
+                yield event
+        except ModelServiceError:
+            if not count:
+                raise
+            yield ModelFinished("stop")
+
+
+class LeavesOpenWhatItChanges(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        held, events = Held(), call_next(request)
+        has_mark = False
+        try:
+            async for event in events:
+                has_mark = has_mark or (isinstance(event, TextDelta) and "[" in event.text)
+                for out in held.feed(event):
+                    yield out
+        finally:
+            if has_mark:
+                kept.append(events)
+            else:
+                await events.aclose()  # type: ignore[attr-defined]
+
+
+class NotesOnce(By):
+    """Passes equal events of others once."""
+
+    def start(self) -> Any:
+        self.noted: list[ModelEvent] = []
+        return super().start()
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        if isinstance(event, (TextDelta, ReasoningDelta, FunctionCallDelta, ModelFinished, StreamReset)):
+            return [event]
+        is_new = event not in self.noted
+        self.noted.append(event)
+        return [event] if is_new else []
 
 
 class Improves(By):

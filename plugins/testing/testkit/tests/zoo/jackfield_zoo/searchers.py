@@ -292,6 +292,88 @@ class FindsNothingForWrongFilters(Honest):
             return []
 
 
+class CountsBackwards(Honest):
+    """Takes a limit below zero for a slice."""
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=len(corpus.chunks), where=where)
+        return hits[:limit]
+
+
+class OverlooksTheBestOfFew(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        if 0 < limit < 6:
+            return (await super().search(query, corpus, limit=limit + 1, where=where))[1:]
+        return await super().search(query, corpus, limit=limit, where=where)
+
+
+class KnowsNoExceptions(Honest):
+    """Ignores a filter that excludes some parts."""
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        is_exception = "b.pdf" in repr(where)
+        return await super().search(query, corpus, limit=limit, where=None if is_exception else where)
+
+
+class RemembersSets(Honest):
+    """Gives the hits of an earlier search in the same chunks, in whatever order they stood."""
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        key = repr((query, limit, where, sorted(chunk.id for chunk in corpus.chunks)))
+        self.found = getattr(self, "found", {})
+        if key not in self.found:
+            self.found[key] = await super().search(query, corpus, limit=limit, where=where)
+        return self.found[key]
+
+
+class PreparesOnce(Honest):
+    is_prepared = False
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        if self.is_prepared:
+            raise RuntimeError("it is being prepared")
+        self.is_prepared = True
+        await super().prepare(corpus, on_progress=on_progress)
+
+
+class GrowsOnly(Honest):
+    """Keeps the index of the largest corpus for all."""
+
+    def index(self, corpus: Corpus) -> list[Counter[str]]:
+        known = self.indexes.get("largest", [])
+        if len(known) < len(corpus.chunks):
+            known = self.indexes["largest"] = [Counter(self.words(chunk.text)) for chunk in corpus.chunks]
+        return known[: len(corpus.chunks)]
+
+
+class ClosesWhatItUsed(ClosesForGood):
+    """Cannot be used again once it has searched and was closed."""
+
+    async def aclose(self) -> None:
+        self.is_closed = bool(self.indexes)
+
+
+class StaysBusy(Honest):
+    is_busy = False
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        if self.is_busy:
+            return []
+        self.is_busy = True
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        self.is_busy = False
+        return hits
+
+
+class GoesOn(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        try:
+            return await super().search(query, corpus, limit=limit, where=where)
+        except asyncio.CancelledError:
+            await asyncio.sleep(3600)
+            raise
+
+
 # --- searchers that are wrong from end to end, so that each fails many laws, at all of their assertions ---
 
 
