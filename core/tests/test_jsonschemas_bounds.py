@@ -192,6 +192,9 @@ def test_a_schema_cannot_multiply_the_work(checker: SchemaChecker, value: Any, m
     monkeypatch.setattr(jsonschemas, "_FREE_STEPS", 5000)
     with pytest.raises(UncheckableError, match="too complex"):
         checker.misfits(value)
+    # Neither other values nor schemas pay for it.
+    assert checker.misfits({}) == []
+    assert fault_of_schema({"minProperties": 1, "title": str(id(checker))}) == ""
 
 
 def test_a_long_value_is_checked_however_long_it_is() -> None:

@@ -74,6 +74,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "a reference": {"$ref": "#/$defs/a", "$defs": {"a": NUMBER}},
     "a reference to itself": {"properties": {"a": {"$ref": "#"}, "b": NUMBER}},
     "an anchor": {"$ref": "#n", "$defs": {"a": {"$anchor": "n", **NUMBER}}},
+    "a reference to its own address": {"$id": "https://h/s", "$ref": "s#/$defs/a", "$defs": {"a": NUMBER}},
+    "a schema with an address of its own": {"$ref": "https://h/a", "$defs": {"a": {"$id": "https://h/a", **NUMBER}}},
     "a dynamic anchor": {"$dynamicRef": "#n", "$defs": {"a": {"$dynamicAnchor": "n", **NUMBER}}},
     "unevaluated": {**OF_A, "unevaluatedProperties": False},
     "unevaluated, a schema": {**OF_A, "unevaluatedProperties": TEXT},

@@ -47,6 +47,10 @@ from jackfield.patterns import MAX_PATTERN_CHARS, MAX_REPEATS, PatternError, com
         (r"^(?i:a)b$", "Ab", "AB"),
         (r"^\/a\-b$", "/a-b", "ab"),
         (r"^#a b$", "#a b", "ab"),
+        (r"^\ca$", "\x01", "a"),
+        (r"^[\cA\cb]$", "\x02", "c"),
+        (r"^[\p{Lu}x]$", "É", "é"),
+        (r"^a\B.$", "ab", "aé"),
         (r"a*?b", "b", "a"),
     ],
 )
@@ -84,6 +88,8 @@ def test_lookaheads_at_the_beginning_are_conditions(pattern: str, matching: list
         ("a(?=b)", "lookaround"),
         ("^(?=a)b|c", "lookaround"),
         ("^(?=a)?b", "lookaround"),
+        ("^(?=a){2}b", "lookaround"),
+        ("^(?!a)(?=b)*", "lookaround"),
         ("^(?=(?!a)b)", "lookaround"),
         ("^(?=a)(?<!b)", "lookaround"),
         ("^(?=a", "lookaround"),
@@ -175,7 +181,8 @@ def test_the_size_of_a_pattern_grows_with_its_repeats() -> None:
         (f"a{{{MAX_REPEATS + 1},}}", False),
         (f"a{{00000{MAX_REPEATS + 1}}}", False), ("a{1000000000000}", False), ("x" * MAX_PATTERN_CHARS, True),
         ("(" * 100 + ")" * 100, True), ("(a{10}){100}", True), (f"(a{{{MAX_REPEATS}}}){{49}}", True),
-        (f"(a{{{MAX_REPEATS}}}){{50}}", False), ("a{2}?", True), ("a{2}+", False), ("a?+", False),
+        (f"(a{{{MAX_REPEATS}}}){{50}}", False), (f"(a{{{MAX_REPEATS}}}){{49}}a{{{MAX_REPEATS - 1}}}", True),
+        (f"(a{{{MAX_REPEATS}}}){{49}}a{{{MAX_REPEATS}}}", False), ("a{2}?", True), ("a{2}+", False), ("a?+", False),
         ("(a+)+", True), ("[a]+?", True), ("[a]+*", False),
     ],
     ids=lambda value: str(value)[:30],
@@ -228,6 +235,7 @@ def test_a_refused_pattern_is_told_why(pattern: str, text: str) -> None:
     [
         (r"^[\w-]$", "a-", "+"), (r"^[\w-z]$", "-z", "+"), (r"^[a-\d]$", "a-5", "b"), (r"^[-a]$", "-a", "b"),
         (r"^[a-c]$", "abc", "-d"), (r"^[\d.-9]$", "0./9", "-"), (r"^[^a-c]$", "-d", "b"), (r"^[+\-]$", "+-", ","),
+        (r"^[\D-9]$", "-9a", "5"), (r"^[9-\W]$", "-9+", "5"),
     ],
 )  # fmt: skip
 def test_a_hyphen_in_a_class_is_a_range_between_two_characters_only(pattern: str, matching: str, others: str) -> None:
@@ -259,6 +267,7 @@ def test_a_hyphen_in_a_class_is_a_range_between_two_characters_only(pattern: str
         ("(a))b{3}", 4),
         ("(ab)(?#c){3}", 6),
         ("(?x)(ab) {100} {100}", 200_000),
+        ("(?x)a{0}b{100}", 1_400),
         ("(?i-x:(ab) # )\n{100})", 2_100),
         pytest.param("[" * 200_000, 1, id="many classes"),
         pytest.param("{" + " " * 200_000, 200_001, id="many blanks"),
