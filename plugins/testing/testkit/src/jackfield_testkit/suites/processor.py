@@ -158,7 +158,7 @@ class ProcessorSuite(Suite):
                 assert WEATHER["name"] in [function["name"] for function in sent.functions]
 
     def test_options_get_through(self) -> None:
-        options = {"temperature": 0.25, "seed": 7, "max_tokens": 50}
+        options: dict[str, Any] = {"temperature": 0.25, "seed": 7, "max_tokens": 50}
         request = self._request(config=GenerateConfig(**options))
         inner = Inner(shown(self.harmless))
         sync.run(gathered(self.make_processor().wrap(inner)(request)))

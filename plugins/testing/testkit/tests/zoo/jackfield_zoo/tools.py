@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from jackfield.errors import ToolServiceError
 from jackfield.plugins import default_host
@@ -302,6 +303,11 @@ class CountsCalls(Keeps):
         return f"{len(text)} characters, call {self.calls}"
 
 
+class KnowsItsCaller(Keeps):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return f"{super().answer(text, context)}{'!' if context and context.deps == 'Bob' else ''}"
+
+
 class DoesItTwice(Honest):
     idempotent = True
     stated: ClassVar = {"idempotent": True}
@@ -347,6 +353,35 @@ class Opens(Honest):
         except (OSError, ValueError):
             content = ""
         return f"{len(text)} characters {content}"
+
+
+class OpensInside(Opens):
+    """Opens names that look as if they stayed inside."""
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        is_inside = not (text.startswith(("/", "..")) or "/../" in text)
+        return super().answer(text, context) if is_inside else f"{len(text)} characters"
+
+
+class OpensAbsolute(Opens):
+    """Opens names from the root on."""
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return super().answer(text, context) if text.startswith("/") else f"{len(text)} characters"
+
+
+class OpensDecoded(Opens):
+    """Decodes a name after it has checked it."""
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return super().answer(unquote(text), context) if "/" in text and "%" in text else f"{len(text)} characters"
+
+
+class OpensRoundabout(Opens):
+    """Looks at the beginning of a name only."""
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        return super().answer(text, context) if text.startswith("here/") else f"{len(text)} characters"
 
 
 class Overwrites(Honest):
@@ -502,6 +537,11 @@ class ShowsItsToken(Honest):
         return f"ShowsItsToken(token={self.cfg['token']!r})"
 
 
+class PrintsAsItsToken(Honest):
+    def __str__(self) -> str:
+        return f"a tool with {self.cfg['token']}"
+
+
 class LogsItsToken(Honest):
     def answer(self, text: str, context: ToolContext | None) -> Any:
         logging.getLogger("jackfield_zoo").debug("asked with %s", self.cfg.get("token"))
@@ -519,7 +559,8 @@ class TellsItsToken(Honest):
 class WritesItsToken(Honest):
     def answer(self, text: str, context: ToolContext | None) -> Any:
         workspace = context.workspace if context else Workspace()
-        (workspace.root / "request.txt").write_text(str(self.cfg.get("token")))
+        (workspace.root / "logs").mkdir(exist_ok=True)
+        (workspace.root / "logs" / "request.txt").write_text(str(self.cfg.get("token")))
         return super().answer(text, context)
 
 
