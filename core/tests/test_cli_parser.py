@@ -142,9 +142,39 @@ def test_a_value_that_begins_with_a_dash_is_shown_as_it_must_be_written(
     with pytest.raises(SystemExit):
         parser().parse_args(words)
     assert told in capsys.readouterr().err
-    if "write " in told:
-        (word,) = shlex.split(told.partition("write ")[2])
-        assert parser().parse_args([word]).colour == words[-1]
+    if "use " in told:
+        (word,) = shlex.split(told.partition("use ")[2])
+        options = parser().parse_args([word])
+        assert words[-1] in (options.colour, options.kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--colour", ""], "--colour"),
+        (["--colour="], "--colour"),
+        (["a", "-k", "", "b"], "-k/--kind"),
+        (["--colour", "red", "--kind="], "-k/--kind"),
+    ],
+)
+def test_an_empty_value_of_an_option_is_an_error(
+    words: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parser().parse_args(words)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"acme: argument {option}: the value is empty\nTry: acme --help\n"
+
+
+def test_an_option_may_accept_an_empty_value_and_arguments_always_do() -> None:
+    accepting = parser()
+    accepting.add_argument("--system", type=str)
+    accepting.add_argument("--match", default="")
+    accepting.add_argument("--open", nargs="?", const="")
+    words = ["", "--system", "", "--match", "", "--open", "--", ""]
+    options = accepting.parse_args(words)
+    assert (options.files, options.system, options.match, options.open) == (["", ""], "", "", "")
+    assert (options.colour, accepting.parse_args([]).match) == (None, "")
 
 
 def test_options_of_subcommands_are_suggested_as_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,8 @@ _AFTER_DASHES = "\0"  # marks words after `--`; no word of a command line contai
 class Parser(argparse.ArgumentParser):
     """An `argparse` parser with two-line errors. The second line points to the help. Control characters are escaped.
 
-    The terminal width is only read for help texts.
+    An empty value of an option, as from `--save "$FILE"` without such a variable, is an error. Options with `type=str`
+    or the default "" accept one. The terminal width is only read for help texts.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -63,7 +64,10 @@ class Parser(argparse.ArgumentParser):
         return options, [word.removeprefix(_AFTER_DASHES) for word in unknown]
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        return super()._get_value(action, arg_string.removeprefix(_AFTER_DASHES))
+        value = arg_string.removeprefix(_AFTER_DASHES)
+        if not value and action.option_strings and action.type is None and "" not in (action.default, action.const):
+            raise argparse.ArgumentError(action, "the value is empty")
+        return super()._get_value(action, value)
 
     def _takes_lists(self) -> bool:
         """Return True if a positional argument is repeated and options may come between its values.

@@ -301,6 +301,29 @@ def test_options_replace_what_the_file_says(capsys: pytest.CaptureFixture[str]) 
     assert "the USD prices of these models are unknown" in refused
 
 
+@pytest.mark.parametrize("below", ["", "/a/folder"])
+@pytest.mark.parametrize("mode", ["record", "rerecord"])
+def test_no_model_is_called_if_its_answers_cannot_be_recorded(
+    mode: str, below: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeOpenAI(default=text("Twice a day.")) as server:
+        llm = {"model": "openai:test-model", "base_url": server.url, "api_key": "sk-a-key-of-a-test"}
+        Path("agent.yaml").write_text(yaml.safe_dump({"llm": llm}))
+        write(TIDES)
+        Path("taken").write_text("notes")
+        said = run(capsys, f"--{mode}", "--trust", "--cassettes", f"taken{below}", code=1)
+        assert "taken is not a folder: pass a different folder with --cassettes" in said
+        assert not server.requests
+    assert Path("taken").read_text() == "notes"
+
+
+def test_replaying_needs_no_folder_for_recordings(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    Path("taken").write_text("notes")
+    assert "no cassette" in run(capsys, "--cassettes", "taken", code=1)
+    run(capsys, "--live", "--cassettes", "taken")
+
+
 @pytest.mark.parametrize("name", ["repeat", "concurrency", "max_tokens", "max_cost"])
 def test_an_option_replaces_even_a_setting_that_is_not_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES, **{name: 0})

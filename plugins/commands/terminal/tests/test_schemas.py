@@ -71,12 +71,14 @@ def test_brackets_make_a_list_of_objects() -> None:
         ("name strr", "the field 'name' has an unknown type 'strr'; did you mean 'str'?"),
         ("a, a", "duplicate field 'a'"),
         ("what is it?", "'what is it?' is not a field"),
+        ("[1]", "'1' is not a field"),
+        ("name, -age int", "'-age int' is not a field"),
         ("{", "--schema is not valid JSON"),
         ('{"a":' * 100_000, "--schema is not valid JSON"),
         ('{"type": 5}', "is not a valid JSON Schema"),
         ("gone.json", "the schema gone.json cannot be read: No such file"),
     ],
-    ids=["empty", "unknown type", "twice", "no field", "half", "deep", "wrong", "gone"],
+    ids=["empty", "unknown type", "twice", "no field", "number", "dash", "half", "deep", "wrong", "gone"],
 )
 def test_what_is_no_schema_is_an_error_that_says_what_to_write(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:

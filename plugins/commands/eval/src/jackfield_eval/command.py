@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,7 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     loaded = with_consent(lambda: load_suite(path, agents=options.agent, changes=changes, trust=options.trust))
     request = loaded.request()
     suite = _select_cases(loaded, options.case)
-    # Before the runs, so that unreadable results are reported at once.
+    # Before the runs, so that no model is called if its answers cannot be recorded or compared.
+    if options.mode in ("record", "rerecord"):
+        _check_cassettes(suite.cassettes)
     before = load_last_results(suite.results, suite.agents)
     host = TapingHost()
     with _progress(options) as show:
@@ -78,6 +81,17 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
         if getattr(options, name):
             changes[name] = str(Path(getattr(options, name)).absolute())
     return changes
+
+
+def _check_cassettes(folder: Path) -> None:
+    """Raise ConfigError if the folder cannot exist or is read-only."""
+    from jackfield.errors import ConfigError
+
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ConfigError(f"{existing} is not a folder: pass a different folder with --cassettes")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot record in {existing}, which is read-only: pass a different folder with --cassettes")
 
 
 def _select_cases(suite: Suite, patterns: Sequence[str]) -> Suite:

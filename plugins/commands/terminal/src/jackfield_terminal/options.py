@@ -197,7 +197,7 @@ def _add_agent_options(parser: Parser) -> None:
         default=[],
         help="an image, audio or other file to attach, as a path or URL (- for piped input); can be repeated",
     )
-    parser.add_argument("-s", "--system", help="the system message")
+    parser.add_argument("-s", "--system", type=str, help='the system message; "" for none')
     parser.add_argument("--max-turns", type=int, help="maximum calls of the model (20)")
     parser.add_argument(
         "--ask",

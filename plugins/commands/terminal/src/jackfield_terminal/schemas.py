@@ -12,7 +12,7 @@ from jackfield.errors import ConfigError
 from jackfield.suggestions import suggest
 
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-_FIELD = re.compile(r"([\w-]+)(?:\s+(\w+)(\[\])?)?(?:\s*:\s*(.+))?", re.DOTALL)
+_FIELD = re.compile(r"([^\W\d][\w-]*)(?:\s+(\w+)(\[\])?)?(?:\s*:\s*(.+))?", re.DOTALL)
 
 
 def read_schema(text: str) -> Form[Any]:
