@@ -30,6 +30,8 @@ UNIQUE = SchemaChecker({"type": "array", "uniqueItems": True})
         ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], False),
         ([{"a": 1}, {"a": 2}, ["a", 1]], True),
         ([None, None], False),
+        ([[1], ["1"], [[1]], {"a": [1]}, {"a": ["1"]}], True),
+        ([{"a": [1]}, {"a": [1.0]}], False),
         ([], True),
     ],
 )
@@ -111,6 +113,9 @@ def test_a_schema_that_is_large_or_not_of_plain_values_is_not_kept(checks: list[
     for schema in (large, large, {"default": Path()}, {"default": Path()}):
         assert fault_of_schema(schema) == ""
     assert len(checks) == 4
+    for schema in ({"default": Path(), "pattern": "(?<=a)b"}, {**large, "pattern": "(?<=a)b"}):
+        assert "lookaround" in fault_of_schema(schema)
+        assert fault_of_schema(schema, ignore_patterns=True) == ""
 
 
 def test_what_is_nested_too_deeply_to_be_checked_does_not_fit() -> None:

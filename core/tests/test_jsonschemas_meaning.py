@@ -103,6 +103,22 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "unevaluated items and if": {
         "if": {"prefixItems": [NUMBER]}, "then": {"prefixItems": [{}, TEXT]}, "unevaluatedItems": False,
     },
+    "unevaluated, anything": {**OF_A, "unevaluatedProperties": {}},
+    "unevaluated items, anything": {"prefixItems": [NUMBER], "unevaluatedItems": {}},
+    "unevaluated items, first items and contains": {
+        "prefixItems": [NUMBER], "contains": TEXT, "unevaluatedItems": False,
+    },
+    "unevaluated and a dynamic reference": {
+        "$dynamicRef": "#n", "$defs": {"a": {"$dynamicAnchor": "n", **OF_A}}, "unevaluatedProperties": False,
+    },
+    "unevaluated and a schema with references of its own": {
+        "$ref": "https://h/a", "unevaluatedProperties": False,
+        "$defs": {"a": {"$id": "https://h/a", "allOf": [{"$ref": "#/$defs/b"}], "$defs": {"b": OF_A}}},
+    },
+    "a reference below another $schema": {
+        "properties": {"a": {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$defs/n"}},
+        "$defs": {"n": NUMBER},
+    },
     "below another $schema": {"properties": {"a": {"$schema": "https://json-schema.org/draft/2020-12/schema", **OF_B}}},
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.privatefiles import open_private, write_private
+from jackfield.privatefiles import lock_changes, open_private, write_private
 
 
 @pytest.mark.parametrize("content", ["é\ud800", b"\xff"])
@@ -62,3 +62,10 @@ def test_a_file_whose_mode_cannot_be_changed_is_closed_again(tmp_path: Path, mon
         open_private(tmp_path / "log")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(opened[0])
+
+
+def test_each_file_has_a_lock_of_its_own_beside_it(tmp_path: Path) -> None:
+    with lock_changes(tmp_path / "new" / "a.json"):
+        assert [file.name for file in (tmp_path / "new").iterdir()] == [".a.json.lock"]
+        with lock_changes(tmp_path / "new" / "b.json"):
+            assert (tmp_path / "new" / ".b.json.lock").stat().st_mode & 0o777 == 0o600

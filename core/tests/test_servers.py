@@ -85,7 +85,14 @@ def test_a_body_that_is_not_one_strict_object_is_refused(body: bytes) -> None:
 
 
 def test_an_object_may_have_a_hundred_levels() -> None:
-    read_object(b'{"a":' * 100 + b"1" + b"}" * 100)
+    for opening, closing in ((b'{"a":', b"}"), (b"[", b"]")):
+        for levels in (99, 100):
+            body = b'{"b": [], "a": ' + opening * levels + b"1" + closing * levels + b"}"
+            if levels == 99:
+                read_object(body)
+            else:
+                with pytest.raises(RequestRefusedError, match="nested too deeply"):
+                    read_object(body)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,27 @@ def test_each_error_has_its_status(error: Exception, status: int, waits: bool) -
     assert refusal.status == status
     assert (refusal.retry_after_s is not None) == waits
     assert (str(error) in refusal.message) == (status in (400, 404, 409, 418))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreUnavailableError("disk"),
+        LimitReachedError("runs", limit="runs"),
+        RateLimitedError("slow"),
+        RequestRefusedError("m", retry_after_s=9.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_wait_that_an_error_states_is_told_to_the_client(error: Any) -> None:
+    error.retry_after_s = 9.0
+    assert refusal_of(error).retry_after_s == 9.0
+
+
+def test_the_detail_of_a_frameworks_error_is_told_and_nothing_else_of_it() -> None:
+    error = HTTPException(418, "a teapot")
+    error.args = ("418: a teapot, headers: key",)
+    assert refusal_of(error) == Refusal(status=418, code="invalid_request", message="a teapot")
 
 
 def test_a_plain_refusal_is_json() -> None:

@@ -28,7 +28,7 @@ from jackfield.events import (
 from jackfield.messages import Usage
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest
-from jackfield.streams import CancelToken, Interrupted, InterruptibleWait
+from jackfield.streams import CancelToken, Interrupted, InterruptibleWait, interruptible
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import STOPPED, ToolContext
 
@@ -347,3 +347,34 @@ def test_a_wait_that_begins_after_the_cancel_ends_at_once() -> None:
 
     with pytest.raises(Interrupted):
         asyncio.run(asyncio.wait_for(waited(), 30))
+
+
+def test_a_token_stops_all_who_wait_with_it_and_none_of_them_for_the_others() -> None:
+    async def endless() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.Event().wait()
+
+    async def short() -> AsyncIterator[int]:
+        yield 1
+
+    async def read(events: AsyncIterator[int], token: CancelToken) -> str:
+        try:
+            async for _ in interruptible(events, ends_at=None, cancel=token):
+                begun.append(1)  # noqa: PERF401 - as they come
+        except Interrupted:
+            return "interrupted"
+        return "ended"
+
+    begun: list[int] = []
+
+    async def main() -> list[str]:
+        token = CancelToken()
+        waiting = [asyncio.create_task(read(endless(), token)) for _ in range(2)]
+        ended = await read(short(), token)
+        while len(begun) < 3:
+            await asyncio.sleep(0)
+        token.cancel()
+        token.cancel()
+        return [ended, *await asyncio.gather(*waiting)]
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)) == ["ended", "interrupted", "interrupted"]

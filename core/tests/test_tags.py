@@ -115,3 +115,9 @@ def test_half_a_tag_is_looked_for_from_a_position() -> None:
     match = tags.search("a<tool><think>")
     assert match
     assert match[0] == "<tool>"
+
+
+@pytest.mark.parametrize("tags", [("ab", "abc", "abcd"), ("abcd", "abc", "ab"), ("abc", "abcd", "ab")])
+def test_the_longest_tag_wins_in_whatever_order_they_are_given(tags: tuple[str, ...]) -> None:
+    found = Tags(*tags)
+    assert [match[0] for text in ("xabcde", "xabce", "xabe") if (match := found.search(text))] == ["abcd", "abc", "ab"]

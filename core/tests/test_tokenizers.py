@@ -82,3 +82,5 @@ def test_a_cut_text_is_a_beginning_within_the_limit_and_a_text_that_fits_stays(t
     assert text.startswith(cut)
     assert letters.count(cut) <= max(0, most)
     assert (cut == text) == (letters.count(text) <= max(0, most))
+    if cut != text:
+        assert letters.count(text[: len(cut) + 1]) > most, "another character would have fitted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
@@ -20,7 +20,7 @@ from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.work import Work, outgoing_headers, part_of_run
+from jackfield.work import Work, outgoing_headers, part_of_run, surrounded
 
 ASK = [{"role": "user", "content": "Hi"}]
 WHERE: ContextVar[tuple[str, ...]] = ContextVar("where", default=())
@@ -301,3 +301,36 @@ def test_the_context_of_a_call_hears_of_its_failure_whether_the_tool_or_its_resu
     assert {name: heard[name] for name in ("fine", "fails", "odd")} == {
         "fine": "", "fails": "ValueError", "odd": "ToolServiceError",
     }  # fmt: skip
+
+
+class _Heard:
+    """The surroundings of a run that only listen."""
+
+    def __init__(self) -> None:
+        self.ended: list[BaseException | None] = []
+
+    def enter(self, work: Work) -> Callable[[BaseException | None], None]:
+        return self.ended.append
+
+    def headers(self) -> Mapping[str, str]:
+        return {"x-heard": "1"}
+
+
+@pytest.mark.parametrize("error", [ValueError(), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+def test_whatever_ends_a_work_is_heard_once_and_the_work_around_it_goes_on(error: BaseException) -> None:
+    def fail() -> None:
+        with part_of_run("retrieval", "search") as inner:
+            assert inner.run_id == "r"
+            raise error
+
+    heard = _Heard()
+    with surrounded(Work(kind="run", run_id="r"), heard):
+        with pytest.raises(type(error)), surrounded(Work(kind="tool_call", run_id="r"), _Heard()):
+            fail()
+        assert outgoing_headers() == {"x-heard": "1"}
+        assert heard.ended == []
+        with pytest.raises(type(error)), surrounded(Work(kind="tool_call", run_id="r"), heard):
+            raise error
+        assert heard.ended == [error]
+    assert heard.ended == [error, None]
+    assert outgoing_headers() == {}
