@@ -9,7 +9,6 @@ from typing import Any
 from jackfield._frames import ForgetLocals
 from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
-from jackfield.descriptors import LLMSpec
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, make_processors
 from jackfield.plugins._host import checked_host
@@ -59,6 +58,8 @@ def get_chat_model(
 
 
 def _make_model(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> BaseChatModel:
+    from jackfield.descriptors import LLMSpec  # an import of agents needs no plugin
+
     backend, values = _split(cfg, host.names("llm"))
     row = host.find("llm", backend)
     spec = host.spec_of(row, LLMSpec)

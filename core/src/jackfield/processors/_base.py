@@ -11,14 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from jackfield.config import Configured
-from jackfield.descriptors import ComponentSpec, PostprocessorSpec, PreprocessorSpec, ProcessorSpec
 from jackfield.errors import BrokenPluginError
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import ComponentSpec, ProcessorSpec
 
 Phase = Literal["input", "context", "format", "transport", "output"]
 """The position in the chain, from the caller inwards, except `output`, which is outermost to see finished answers."""
@@ -56,6 +58,8 @@ class Processor(Configured, ABC):
     @classmethod
     def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
         """Return the callable that creates a descriptor's processor. Plain functions are wrapped first."""
+        from jackfield.descriptors import PostprocessorSpec, PreprocessorSpec  # an import of agents needs no plugin
+
         match spec:
             case PreprocessorSpec():
                 return partial(FunctionPreprocessor, target, spec)

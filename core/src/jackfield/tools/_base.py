@@ -8,13 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
 from jackfield._resources import RunResources
 from jackfield.config import Config, Configured, Lang
-from jackfield.descriptors import Texts, in_language
 from jackfield.errors import ToolArgumentError
 from jackfield.events import RunEvent
 from jackfield.messages import ContentItem, Message, read_arguments
@@ -23,6 +22,9 @@ from jackfield.request import FunctionSchema
 from jackfield.tools._safety import NO_SETTINGS, Safety, SafetySettings, Settable, claims_of, split_settings
 from jackfield.tools._schema import ArgumentChecker, object_schema
 from jackfield.tools._workspace import Workspace
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import Texts
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -237,6 +239,8 @@ class BaseTool(Configured, ABC):
 
     def schema(self, lang: str = "en") -> FunctionSchema:
         """Return the tool's schema, as the model receives it."""
+        from jackfield.descriptors import in_language  # an import of agents needs no plugin
+
         return {
             "name": self.name,
             "description": in_language(self.description, lang),

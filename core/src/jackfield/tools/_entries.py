@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from jackfield.descriptors import ComponentSpec, ToolsetSpec
 from jackfield.errors import ConfigError, JackfieldError, ToolServiceError
 from jackfield.plugins._known import known_with_key
 from jackfield.plugins._protocol import Plugins
@@ -101,6 +100,8 @@ def name_of_entry(entry: str | Mapping[str, Any]) -> str:
 
 
 def _find_installed(entry: str | Mapping[str, Any], host: Plugins) -> list[BaseTool | Toolset]:
+    from jackfield.descriptors import ComponentSpec, ToolsetSpec  # an import of agents needs no plugin
+
     name = name_of_entry(entry)
     if not name:
         raise ConfigError("a tool specified as a dict needs a 'name' in addition to its settings")

@@ -6,18 +6,20 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Generic, Protocol, TypedDict, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from typing_extensions import ParamSpec, TypeVar, Unpack
 
 from jackfield._fitting import check_argument, check_seconds
 from jackfield.config import checked_list
-from jackfield.descriptors import Texts
 from jackfield.errors import ConfigError, ToolArgumentError
 from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, ToolContext, ToolOutput
 from jackfield.tools._schema import check_tool_name
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import Texts
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)

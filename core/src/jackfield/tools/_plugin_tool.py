@@ -8,15 +8,17 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Awaitable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jackfield.descriptors import ToolSpec, required_by
 from jackfield.errors import BrokenPluginError, ConfigError, ToolServiceError
 from jackfield.plugins._catalog import Row
 from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
+
+if TYPE_CHECKING:
+    from jackfield.descriptors import ToolSpec
 
 _SPEC_FIELDS = ("description", "parameters", "raw_argument", *Safety.__dataclass_fields__)
 
@@ -90,6 +92,8 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
         ConfigError: The tool's settings are not valid. Settings are only validated here if they may name other
             components.
     """
+    from jackfield.descriptors import ToolSpec, required_by  # an import of agents needs no plugin
+
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
