@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,12 +19,26 @@ NEW_YEAR = datetime(2024, 1, 1, 2, tzinfo=UTC)
     [
         ("en", 0, "Current date: Monday, January 1, 2024"),
         ("en", -5, "Current date: Sunday, December 31, 2023"),
+        ("en", -2, "Current date: Monday, January 1, 2024"),
+        ("en", -2.5, "Current date: Sunday, December 31, 2023"),
         ("zh", 8, "当前时间：2024年1月1日，星期一。"),
         ("zh", -5, "当前时间：2023年12月31日，星期日。"),
     ],
 )
 def test_a_date_in_words_is_that_of_its_time_zone(lang: Lang, hours: float, said: str) -> None:
     assert get_current_date_str(lang, hours, now=NEW_YEAR) == said
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone of a process is fixed")
+def test_no_offset_is_that_of_utc_and_a_missing_one_that_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XXX+5")  # in POSIX's form: five hours behind UTC
+    time.tzset()
+    try:
+        assert get_current_date_str("en", 0, now=NEW_YEAR) == "Current date: Monday, January 1, 2024"
+        assert get_current_date_str("en", now=NEW_YEAR) == "Current date: Sunday, December 31, 2023"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_without_an_instant_it_is_today() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jackfield.descriptors import required_by
 from jackfield.errors import BrokenPluginError
 from jackfield.hookspecs import HOOKS
 from jackfield.plugins import ComponentSpec, ToolsetSpec, ToolSpec
@@ -202,3 +203,28 @@ def test_a_set_names_its_tools_or_a_target() -> None:
     assert fault_of(ToolsetSpec(**named)) == ""
     assert fault_of(ToolsetSpec(**{**named, "tools": ()}, target="m:T")) == ""
     assert "'target'" in fault_of(ToolsetSpec(**{**named, "tools": ()}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "components"),
+    [
+        ({}, ["k.none"]),
+        ({"way": "both"}, ["k.one", "k.two"]),
+        ({"way": "other", "names": ["x"]}, []),  # only the first setting that has a value counts
+        ({"way": 3}, ["k.three"]),
+        ({"way": True}, ["k.true"]),
+        ({"way": None, "names": ["x", {"name": "y", "size": 1}, {"size": 1}, 5]}, ["tool.x", "tool.y"]),
+        ({"names": ("x",)}, ["tool.x"]),
+        ({"names": "x", "any": 1}, []),
+        ({"any": 0}, ["k.any"]),
+    ],
+    ids=str,
+)
+def test_settings_require_the_components_that_the_table_says(settings: dict[str, Any], components: list[str]) -> None:
+    table: Any = {
+        "way": {"both": ["k.one", "k.two"], "3": ["k.three"], "True": ["k.true"]},
+        "names": "tool",
+        "any": ["k.any"],
+        "": ["k.none"],
+    }
+    assert required_by(table, {"": 0, **settings}) == components

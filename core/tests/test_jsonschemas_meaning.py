@@ -278,3 +278,13 @@ def test_the_schemas_in_a_schema_are_all_but_its_data() -> None:
         "$defs": {"enum": inner[4]}, "default": inner[5], "enum": [inner[5]], "const": inner[5], "examples": [inner[5]],
     }  # fmt: skip
     assert [one.get("title") for one in schemas_in(schema) if "title" in one] == ["0", "1", "2", "3", "4"]
+    in_tuples = {"anyOf": (inner[0], {"allOf": (inner[1],)})}
+    assert [one["title"] for one in schemas_in(in_tuples) if "title" in one] == ["0", "1"]
+
+
+def test_a_tuple_is_a_list_for_the_bounds_of_a_schema() -> None:
+    assert "more than 10,000 values" in fault_of_schema({"enum": ("x",) * 10_000})
+    deep: Any = {}
+    for _ in range(101):
+        deep = {"allOf": (deep,)}
+    assert "levels deep" in fault_of_schema(deep)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, Message
+from jackfield.errors import InvalidMessageError
 from jackfield.messages import ContentItem, FunctionCall, as_messages
 from jackfield.testing import ScriptedModel, answer
 
@@ -38,6 +39,10 @@ PARTS: list[tuple[dict[str, Any], ContentItem]] = [
     (
         {"type": "file", "file": {"file_data": "data:application/pdf;name=a.pdf;base64,AAAA", "filename": ""}},
         ContentItem(file="data:application/pdf;name=a.pdf;base64,AAAA"),
+    ),
+    (
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a/b;c.pdf"}},
+        ContentItem(file="data:application/pdf;name=a%2Fb%3Bc.pdf;base64,AAAA"),
     ),
     ({"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}}, ContentItem(video="https://x.test/a.mp4")),
 ]
@@ -133,3 +138,22 @@ def test_reasoning_refusals_and_several_calls_of_openais_are_messages_of_their_o
 def test_our_own_messages_are_as_strict_as_before() -> None:
     with pytest.raises(ValueError, match="no key 'contnet'"):
         as_messages([{"role": "user", "contnet": "x"}])
+
+
+def test_each_message_of_an_answer_has_the_speaker_and_only_its_own_part() -> None:
+    call = {"function": {"name": "paint", "arguments": "{}"}}
+    answered = {
+        "role": "assistant", "name": "clerk", "content": "Yes.", "reasoning_content": "Hm.",
+        "tool_calls": [{**call, "id": 7}, call],
+    }  # fmt: skip
+    reasoning, text, first, second = as_messages([{"role": "user", "content": "q"}, answered])[1:]
+    assert [one.name for one in (reasoning, text, first, second)] == ["clerk"] * 4
+    assert [one.reasoning_content for one in (reasoning, text, first, second)] == ["Hm.", None, None, None]
+    assert [one.content for one in (reasoning, text, first, second)] == ["", "Yes.", "", ""]
+    assert (first.extra, second.extra) == ({"function_id": "7"}, None)
+
+
+@pytest.mark.parametrize("call_id", [1 << 64, -(1 << 64), 1.5, ["c"]])
+def test_an_id_that_is_no_text_or_number_is_refused(call_id: Any) -> None:
+    with pytest.raises(InvalidMessageError, match="'tool_call_id' must be a string"):
+        as_messages([{"role": "tool", "tool_call_id": call_id, "content": "r"}])

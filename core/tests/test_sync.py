@@ -1229,3 +1229,50 @@ def test_a_thread_that_waits_for_work_keeps_nothing_of_its_last_alive(monkeypatc
     assert asyncio.run(sync.in_worker(held.work)) == 1
     del held
     assert gone.wait(30)  # the thread lets go of it after the result has arrived
+
+
+def test_only_a_function_whose_caller_has_left_is_abandoned() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(30)
+
+    async def main() -> tuple[list[str], list[str]]:
+        task = asyncio.create_task(sync.in_worker(work), name="the caller of this test")
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        before = sync.abandoned()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return before, sync.abandoned()
+
+    try:
+        before, after = asyncio.run(main())
+    finally:
+        may_end.set()
+    assert ("the caller of this test" in before, "the caller of this test" in after) == (False, True)
+
+
+def test_callers_share_a_function_however_its_arguments_are_ordered() -> None:
+    calls: list[tuple[int, int]] = []
+    may_end = threading.Event()
+
+    def load(*, a: int, b: int) -> int:
+        calls.append((a, b))
+        may_end.wait(30)
+        return a - b
+
+    async def main() -> list[int]:
+        both = [
+            asyncio.create_task(sync.shared_in_worker(load, **options))
+            for options in ({"a": 3, "b": 1}, {"b": 1, "a": 3})
+        ]
+        other = asyncio.create_task(sync.shared_in_worker(load, a=1, b=3))
+        while len(calls) < 2:
+            await asyncio.sleep(0)
+        may_end.set()
+        return await asyncio.gather(*both, other)
+
+    assert asyncio.run(main()) == [2, 2, -2]
+    assert sorted(calls) == [(1, 3), (3, 1)]
