@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -69,3 +71,20 @@ def test_each_file_has_a_lock_of_its_own_beside_it(tmp_path: Path) -> None:
         assert [file.name for file in (tmp_path / "new").iterdir()] == [".a.json.lock"]
         with lock_changes(tmp_path / "new" / "b.json"):
             assert (tmp_path / "new" / ".b.json.lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EIO, errno.EINTR])
+def test_only_a_file_system_without_locks_is_used_without_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(_handle: int, _operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    if number in (errno.EIO, errno.EINTR):
+        with pytest.raises(OSError, match=os.strerror(number)), lock_changes(tmp_path / "keys.json"):
+            pytest.fail("the block must not run")
+    else:
+        with lock_changes(tmp_path / "keys.json"):
+            write_private(tmp_path / "keys.json", "{}")
+        assert (tmp_path / "keys.json").read_text() == "{}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["lock_changes", "open_private", "write_private"]
+
+_WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}  # as of NFS without its lock service
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -35,8 +38,8 @@ def write_private(path: Path, content: str | bytes) -> None:
 def lock_changes(path: Path) -> Iterator[None]:
     """Hold a lock while the block reads, changes and writes a file, so that no other change is lost.
 
-    All who change the file must use this lock, the file `.NAME.lock` next to it. On systems without `flock`, there is
-    no lock.
+    All who change the file must use this lock, the file `.NAME.lock` next to it. On systems and file systems without
+    `flock`, there is no lock.
 
     Raises:
         OSError: The lock file cannot be opened.
@@ -49,7 +52,11 @@ def lock_changes(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = open_private(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                raise
         yield
     finally:
         os.close(handle)
