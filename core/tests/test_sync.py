@@ -1024,10 +1024,10 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         async def hang():
             names = ["a", "b", "b", "b"]
             tasks = [asyncio.create_task(sync.in_worker(begin_and_wait), name=name) for name in names]
-            waiting = asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting")))
+            waiting = [asyncio.create_task(outcome(sync.in_worker(ran.append, "waiting"))) for _ in range(2)]
             while len(begun) < 4: await asyncio.sleep(0.001)
             for task in tasks: task.cancel()
-            print(await waiting)
+            for one in waiting: print(await one)
             print(await outcome(sync.in_worker(ran.append, "later")))
             print(await outcome(sync.shared_in_worker(ran.append, "shared")))
             print(sync.in_background(functools.partial(ran.append, "background")).exception())
@@ -1048,7 +1048,7 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         "out or cancelled) but are still running: b (3), a (1); set timeouts inside these functions, or restart the "
         "process"
     )
-    assert with_few_workers(script) == [told] * 3 + [f"background work was not completed: {told}", told, "['again']"]
+    assert with_few_workers(script) == [told] * 4 + [f"background work was not completed: {told}", told, "['again']"]
 
 
 def test_a_call_is_refused_even_if_an_idle_thread_is_left_that_may_not_run_it() -> None:
