@@ -14,6 +14,8 @@ from jackfield.agents import RunState
 from jackfield.errors import ConfigError
 from jackfield.events import PluginEvent, ToolFinished
 from jackfield.messages import FunctionCall
+from jackfield.processors import Preprocessor, Processor
+from jackfield.request import ChatRequest
 from jackfield.streams import CancelToken
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolChanges, ToolContext, ToolEntry, Toolset
@@ -356,10 +358,17 @@ def test_a_set_with_settings_is_asked_once_for_all_its_tools() -> None:
             asked.append(self.name)
             return await super().tools_of_run(context)
 
+    class Outer(Toolset):
+        def fixed_tools(self) -> Sequence[ToolEntry]:
+            return sets
+
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            return sets
+
     sets: list[Changing] = [Counted(named("first"), named("second"), is_fixed=True)]
     settings, _ = split_settings({"timeout_s": 9}, name="changing")
     model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
-    run(FnCallAgent([changing_to(sets, named("third")), with_settings(sets[0], settings)], model))
+    run(FnCallAgent([changing_to(sets, named("third")), with_settings(Outer(), settings)], model))
     assert shown(model) == [["change", "first", "second"], ["change", "third"]]
     assert asked == ["changing"]
 
@@ -369,3 +378,25 @@ def test_agents_leave_the_tools_of_a_set_as_they_are(is_fixed: bool) -> None:
     agent = FnCallAgent([Changing(shared, is_fixed=is_fixed)], ScriptedModel([answer("done")]))
     run(agent)
     assert shared.origin is None
+
+
+def test_the_processors_of_all_sets_act_in_a_run() -> None:
+    acted: list[str] = []
+
+    class Noting(Preprocessor):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name  # type: ignore[misc]
+
+        def prepare(self, request: ChatRequest) -> ChatRequest:
+            acted.append(self.name)
+            return request
+
+    class Reading(Changing):
+        def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Processor | None:
+            name = next(iter(self.latest[0])).name  # type: ignore[union-attr]
+            return None if name == "second" else Noting(str(name))
+
+    sets = [Reading(named(name), is_fixed=False) for name in ("first", "second", "third")]
+    run(FnCallAgent(sets, ScriptedModel([answer("done")])))
+    assert sorted(acted) == ["first", "third"]

@@ -90,6 +90,6 @@ def test_a_deadline_ends_an_answer_that_is_never_repeated() -> None:
 
 def test_media_anywhere_in_a_conversation_are_checked() -> None:
     image = ContentItem(image="data:image/png;base64,aaaa")
-    history = [Message("user", [image]), Message("assistant", "A cat."), *ASK]
-    with pytest.raises(UnsupportedInputError, match="does not support image input"):
-        asked(messages=history)
+    for last in (*ASK, Message("user", [ContentItem(text="Hi")])):
+        with pytest.raises(UnsupportedInputError, match="does not support image input"):
+            asked(messages=[Message("user", [image]), Message("assistant", "A cat."), last])

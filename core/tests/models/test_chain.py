@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from jackfield.errors import BrokenPluginError
+from jackfield.config import GenerateConfig
+from jackfield.errors import BrokenPluginError, PluginNotFoundError
 from jackfield.events import ModelEvent
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.processors import CallNext, Preprocessor, Processor
@@ -154,3 +155,12 @@ def test_one_processor_that_needs_text_is_enough_wherever_it_stands() -> None:
         model = ScriptedModel([answer("a")], facts=ModelFacts(files=True), processors=processors)
         asyncio.run(model.acomplete(ASK))
         assert {taken for one in processors for taken in one.takes_files} == {len(processors) == 1}
+
+
+def test_the_chain_that_is_shown_is_that_of_the_options_that_are_asked_about(site: Any) -> None:
+    model = ScriptedModel([], facts=ModelFacts(native_tools=False), host=site.host())
+    assert [one.name for one in model.processors(GenerateConfig(use_raw_api=True))] == ["retry"]
+    with pytest.raises(PluginNotFoundError, match="no call_format 'acme' is installed"):
+        model.processors(GenerateConfig(fncall_prompt_type="acme"))
+    with pytest.raises(PluginNotFoundError, match="no call_format 'nous' is installed"):
+        model.processors()
