@@ -394,10 +394,11 @@ def test_without_an_id_in_the_answer_that_of_the_response_counts(server: FakeDas
     assert caught.value.request_id == "req_2"
 
 
+@pytest.mark.parametrize("usage", [replies.DEFAULT_USAGE, None])
 def test_an_answer_is_complete_although_the_server_does_not_end_the_response(
-    server: FakeDashScope, make_model: MakeModel
+    server: FakeDashScope, make_model: MakeModel, usage: dict[str, Any] | None
 ) -> None:
-    server.reply(replies.text(["all ", "of it"]).stall_after(3))
+    server.reply(replies.text(["all ", "of it"], usage=usage).stall_after(3))
     assert sync.run(make_model().acomplete(HELLO)).get_content() == "all of it"
 
 

@@ -229,11 +229,20 @@ def test_an_error_that_calls_itself_a_success_is_an_error(server: FakeDashScope,
     assert caught.value.request_id == "abc"
 
 
+def test_an_error_in_an_answer_may_have_a_code_alone(server: FakeDashScope, make_embedder: MakeEmbedder) -> None:
+    server.reply(replies.raw(b'{"code":"DataInspectionFailed"}'))
+    with pytest.raises(ContentFilterError):
+        embed(make_embedder(), "a")
+
+
 @pytest.mark.parametrize(
     "reply",
     [
         replies.raw(b"<html>"),
         replies.raw(b"[" * 20_000),
+        replies.raw(b"[" * 20_000 + b"]" * 20_000),
+        replies.raw(b'{"output": ' * 20_000 + b"0" + b"}" * 20_000),
+        replies.raw(b'{"message": "a status without a code"}'),
         output(1),
         output({"embeddings": [{"text_index": 0, "embedding": ["x"]}]}),
         output({"embeddings": []}),

@@ -56,6 +56,15 @@ def ask(web: WebServer, question: Any = "花店", *, options: Any = None, **conf
     return sync.run(once())
 
 
+def test_its_server_may_come_from_the_environment(clean_environment: pytest.MonkeyPatch) -> None:
+    def server_of(**config: Any) -> str:
+        return DashScopeImages({"model": "wan2.2-t2i", **config}, host=PluginHost(Settings())).server_name
+
+    clean_environment.setenv("DASHSCOPE_HTTP_URL", "https://dashscope-intl.example/api/v1")
+    assert server_of() == "dashscope_images@dashscope-intl.example"
+    assert server_of(base_url="http://localhost:8000/api/v1") == "dashscope_images@localhost:8000"
+
+
 def test_a_task_is_given_and_asked_about_until_it_is_done(web: WebServer) -> None:
     states = [of_task("PENDING"), of_task("RUNNING"), of_task("SUCCEEDED", results=[{"url": IMAGE}])]
     web.put("/api/v1/tasks/t-1", lambda _: states.pop(0))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.errors import ConfigError
 from jackfield_bpe import LONGEST
 from jackfield_dashscope.tokenizer import QwenTokenizer, _encoding, vocabulary_path
 from jackfield_testkit.forks import output_of
@@ -95,6 +96,25 @@ def test_making_and_using_one_does_not_import_the_sdk() -> None:
         "assert 'dashscope' not in sys.modules\n"
     )
     output_of(code)
+
+
+@pytest.mark.parametrize("place", ["dashscope/resources/qwen.tiktoken", "elsewhere/qwen.tiktoken", ""])
+def test_the_vocabulary_is_found_wherever_the_sdk_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    about = tmp_path / "dashscope-9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: dashscope\nVersion: 9.9\n")
+    (about / "RECORD").write_text("".join(f"{name},,\n" for name in ("dashscope/__init__.py", place) if name))
+    if place:
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).write_bytes(b"")
+    monkeypatch.syspath_prepend(tmp_path)
+    if place:
+        assert vocabulary_path() == tmp_path / place
+    else:
+        with pytest.raises(ConfigError, match=r"dashscope 9\.9 does not contain qwen\.tiktoken"):
+            vocabulary_path()
 
 
 def test_a_vocabulary_that_is_another_is_used_and_said_to_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

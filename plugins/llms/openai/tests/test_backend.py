@@ -181,6 +181,8 @@ def test_a_caller_of_the_chain_is_told_which_server_is_asked(clean_environment: 
         ("https://API.OpenAI.com:443/v1", "max_completion_tokens"),
         ("https://api.openai.com.example/v1", "max_tokens"),
         ("https://api.openai.example/api.openai.com/v1", "max_tokens"),
+        ("https://notopenai.com/v1", "max_tokens"),
+        ("https://mirror.of.api.openai.com/v1", "max_tokens"),
     ],
 )
 def test_the_host_alone_says_that_a_server_is_openai(
@@ -229,6 +231,14 @@ def test_the_models_of_the_server_that_the_environment_names_are_known_only_if_i
     clean_environment.setenv("OPENAI_BASE_URL", url)
     facts = OpenAIChat({"model": "gpt-4.1", "api_key": "k"}).facts
     assert (facts.context_tokens is not None, bool(facts.prices)) == (is_known, is_known)
+
+
+def test_a_named_server_has_its_own_models(make_model: MakeModel) -> None:
+    def known(model: str) -> bool:
+        facts = make_model(model=model, base_url=None, server="deepseek").facts
+        return bool(facts.context_tokens or facts.prices)
+
+    assert (known("deepseek-chat"), known("gpt-4.1")) == (True, False)
 
 
 def test_facts_are_as_configured(make_model: MakeModel) -> None:

@@ -8,6 +8,7 @@ import json
 import pickle
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -82,6 +83,16 @@ def test_a_dimension_and_anything_extra_are_sent(server: FakeOpenAI, make: MakeE
     assert server.requests[-1].json["dimensions"] == embedder.dimension == 16
     assert server.requests[-1].json["truncate"] == "END"
     assert server.requests[-1].headers["x-tenant"] == "blue"
+
+
+@pytest.mark.parametrize(("field", "value"), [("encoding_format", "float"), ("dimensions", 24), ("model", "other")])
+def test_a_field_of_the_extra_body_wins_over_a_setting(
+    server: FakeOpenAI, make: MakeEmbedder, field: str, value: object
+) -> None:
+    embedder = make(extra_body={field: value}, dimension=None if field == "model" else 16)
+    with suppress(ModelServiceError):  # the vectors may then be longer than the setting says
+        embedded(embedder, "tea")
+    assert server.requests[-1].json[field] == value
 
 
 def test_the_account_that_pays_is_named(server: FakeOpenAI, make: MakeEmbedder) -> None:
