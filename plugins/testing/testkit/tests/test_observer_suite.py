@@ -31,6 +31,8 @@ BROKEN = {
     "LogsItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "WritesItsToken": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "Connects": "test_it_does_what_it_declares_and_nothing_else",
+    "BeginsOnce": "test_it_takes_what_it_has_not_seen_the_beginning_or_the_end_of",
+    "EndsOnce": "test_it_takes_what_it_has_not_seen_the_beginning_or_the_end_of",
 }
 """An observer of the zoo, and the test that is made for its fault."""
 

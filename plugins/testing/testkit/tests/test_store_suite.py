@@ -66,6 +66,12 @@ BROKEN = {
     "ShowsItsPassword": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "TellsItsPassword": "test_a_secret_that_it_is_given_is_stated_and_shown_nowhere",
     "WritesAFile": "test_it_does_what_it_declares_and_nothing_else",
+    "IgnoresLateEntries": "test_who_has_lost_a_run_changes_nothing",
+    "ReadsTheLastAgain": "test_entries_are_read_from_any_place_on",
+    "ReleasesOnce": "test_a_run_that_was_released_is_free_and_keeps_its_record",
+    "HoldsWhatIsMissing": "test_a_run_that_there_is_not_is_an_error_of_its_own",
+    "DeletesWhatIsMissing": "test_a_run_that_there_is_not_is_an_error_of_its_own",
+    "NeedsTheRunBefore": "test_a_run_of_a_conversation_is_whole_without_the_runs_before_it",
 }
 """A store of the zoo, and the test that is made for its fault."""
 

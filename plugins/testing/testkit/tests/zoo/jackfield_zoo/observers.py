@@ -54,6 +54,24 @@ class Honest(Observer):
             self.ended.put((event.run_id, self.counts.pop(event.run_id)))
 
 
+class BeginsOnce(Honest):
+    def observe(self, event: RunEvent) -> None:
+        if isinstance(event.event, RunStarted) and event.run_id in self.counts:
+            raise ValueError("it has begun")
+        super().observe(event)
+
+
+class EndsOnce(Honest):
+    ended_id = ""
+
+    def observe(self, event: RunEvent) -> None:
+        if isinstance(event.event, RunFinished):
+            if event.run_id == self.ended_id:
+                raise ValueError("it has ended")
+            self.ended_id = event.run_id
+        super().observe(event)
+
+
 class ChokesOnFilters(Honest):
     def observe(self, event: RunEvent) -> None:
         super().observe(event)

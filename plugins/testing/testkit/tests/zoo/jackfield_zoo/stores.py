@@ -194,6 +194,48 @@ class Honest(RecordingStore):
         return self.place.runs[run_id]
 
 
+class IgnoresLateEntries(Honest):
+    """Drops the entries of a lost run without a word, unless they end it."""
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        if state != RUNNING or self.of(run_id).hold == hold:
+            await super().append(run_id, hold, entries, state=state)
+
+
+class ReadsTheLastAgain(Honest):
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        run, entries = await super().read(run_id)
+        return run, entries[min(after, len(entries) - 1) :]
+
+
+class ReleasesOnce(Honest):
+    async def release(self, run_id: str, hold: int) -> None:
+        if self.of(run_id).owner is None:
+            raise RunBusyError("it is not held")
+        await super().release(run_id, hold)
+
+
+class HoldsWhatIsMissing(Honest):
+    async def hold(self, run_id: str) -> int:
+        return await super().hold(run_id) if run_id in self.place.runs else 1
+
+
+class DeletesWhatIsMissing(Honest):
+    async def delete(self, run_id: str) -> None:
+        if run_id in self.place.runs:
+            await super().delete(run_id)
+
+
+class NeedsTheRunBefore(Honest):
+    """Keeps the beginning of a conversation with the run before."""
+
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        run, entries = await super().read(run_id, after=after)
+        number = int(run_id[1:]) if run_id[1:].isdigit() else 0
+        is_whole = not (run.session and number) or f"r{number - 1}" in self.place.runs
+        return run, entries if is_whole else entries[1:]
+
+
 class FindsAnyWord(Honest):
     def has(self, kept: _Kept, words: Sequence[str]) -> bool:
         searched = searched_text(kept.entries)
