@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from jackfield.tools._base import BaseTool, ToolContext
 from jackfield.tools._function_tool import FunctionTool
@@ -51,6 +51,4 @@ def _deps_of(hint: object) -> object:
 def _admits_none(hint: object) -> bool:
     if hint in (Any, object, None, NoneType) or isinstance(hint, TypeVar):
         return True
-    if get_origin(hint) is Annotated:
-        return _admits_none(get_args(hint)[0])
     return get_origin(hint) in (Union, UnionType) and any(_admits_none(one) for one in get_args(hint))
