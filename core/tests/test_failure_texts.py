@@ -20,6 +20,7 @@ class MuteError(Exception):
         (ValueError(), "ValueError"),
         (ValueError("no file /srv/data/secret.txt here"), "ValueError: no file … here"),
         (ValueError(r"no file C:\Users\me here"), "ValueError: no file … here"),
+        (ValueError("from /srv/a/b.txt to '/srv/c/d' and C:\\e\\f"), "ValueError: from … to '…' and …"),
         (ValueError("1/2 and /a"), "ValueError: 1/2 and /a"),
         (ValueError("x" * 500), f"ValueError: {'x' * 500}"),
         (ValueError("x" * 501), f"ValueError: {'x' * 500}…"),

@@ -74,6 +74,21 @@ def test_one_that_will_not_close_is_logged_and_the_others_are_closed(
     assert [record.getMessage() for record in caplog.records] == ["closing b failed"]
 
 
+def test_a_resource_that_can_be_closed_in_both_ways_is_closed_once_and_asynchronously() -> None:
+    class Both(Kernel):
+        def close(self) -> None:
+            self.log.append("in the wrong way")
+
+    log: list[str] = []
+
+    async def main() -> None:
+        async with RunResources() as resources:
+            await resources.get("a", opener(Both("a", log)))
+
+    asyncio.run(main())
+    assert log == ["a"]
+
+
 def test_they_are_closed_when_the_run_fails() -> None:
     log: list[str] = []
 

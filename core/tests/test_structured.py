@@ -227,6 +227,26 @@ def test_a_schema_is_strict_only_where_that_does_not_change_what_fits() -> None:
     assert strict_schema({"type": "object", "additionalProperties": {"type": "string"}}) is None
     assert strict_schema({"type": "object"}) is None
     assert strict_schema({"type": "array", "items": {"type": "string"}}) is None
+    text = {"type": "string"}
+    for free in ({"additionalProperties": text}, {"additionalProperties": {}}, {"patternProperties": {"^x": text}}):
+        assert strict_schema({"type": "object", "properties": {"a": text}, **free}) is None
+    untyped = {"type": "object", "properties": {"a": {"properties": {"b": text}}}}
+    closed = {"properties": {"b": text}, "additionalProperties": False, "required": ["b"]}
+    assert (strict_schema(untyped) or {})["properties"] == {"a": closed}
+    data = {"enum": [{"default": 1}], "const": {"properties": {}}, "examples": [{"default": 1}], "default": 3}
+    kept = {key: value for key, value in data.items() if key != "default"}
+    for place in ("properties", "$defs", "definitions"):
+        made = strict_schema({"type": "object", "properties": {"b": text}, place: {"default": data, "title": text}})
+        assert (made or {})[place] == {"default": kept, "title": text}
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [("City of Bonn!", "City_of_Bonn_"), ("x" * 70, "x" * 64), ("", "answer"), ("天气", "_")],
+)
+def test_a_response_format_has_a_name_that_servers_accept(title: str, name: str) -> None:
+    wanted: Any = response_format({"type": "object", "title": title, "properties": {"a": {}}})
+    assert wanted["json_schema"]["name"] == name
 
 
 @pytest.mark.parametrize("name", ["Müller", "北京"])
