@@ -233,6 +233,27 @@ def test_the_models_of_the_server_that_the_environment_names_are_known_only_if_i
     assert (facts.context_tokens is not None, bool(facts.prices)) == (is_known, is_known)
 
 
+@pytest.mark.parametrize("organization", [None, "", "org-1"])
+@pytest.mark.parametrize("project", [None, "", "proj-1"])
+def test_the_environment_names_only_those_payers_that_the_configuration_does_not(
+    clean_environment: pytest.MonkeyPatch, organization: str | None, project: str | None
+) -> None:
+    clean_environment.setenv("OPENAI_ORG_ID", "org-env")
+    clean_environment.setenv("OPENAI_PROJECT_ID", "proj-env")
+    clean_environment.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    headers = named(organization=organization, project=project).server().headers
+    wanted = (
+        "org-env" if organization is None else organization or None,
+        "proj-env" if project is None else project or None,
+    )
+    assert (headers.get("openai-organization") or None, headers.get("openai-project") or None) == wanted
+
+
+def test_the_kind_of_a_server_wins_over_the_older_setting(clean_environment: pytest.MonkeyPatch) -> None:
+    server = named(server="deepseek", model_server="dashscope", api_key="k").server()
+    assert server.url.startswith("https://api.deepseek.com/")
+
+
 def test_a_named_server_has_its_own_models(make_model: MakeModel) -> None:
     def known(model: str) -> bool:
         facts = make_model(model=model, base_url=None, server="deepseek").facts

@@ -233,6 +233,20 @@ def test_between_two_messages_and_two_pieces_of_reasoning_is_an_empty_line(told:
     assert response.get_content() == "I shall look.\n\nFound it: here."
 
 
+@pytest.mark.parametrize("kind", ["output_text", "refusal"])
+def test_words_are_passed_on_as_they_arrive(kind: str) -> None:
+    reader = ResponsesReader(Failures("openai_responses"))
+    item = {"id": "m1", "type": "message", "role": "assistant", "content": []}
+    where = {"item_id": "m1", "output_index": 0, "content_index": 0}
+
+    def feed(event: Wire) -> list[ModelEvent]:
+        return list(reader.feed(b"data: " + json.dumps(event).encode() + b"\n\n"))
+
+    assert feed({"type": "response.output_item.added", "output_index": 0, "item": item}) == []
+    for word in ("I ", "cannot."):
+        assert feed({"type": f"response.{kind}.delta", **where, "delta": word}) == [TextDelta(word)]
+
+
 def test_a_refusal_is_text(told: Told) -> None:
     assert answer(told.bytes_of(told.all([told.message(refusal="I cannot do that.")]))).get_content() == (
         "I cannot do that."
