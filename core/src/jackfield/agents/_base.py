@@ -37,7 +37,6 @@ from jackfield.messages import (
 )
 from jackfield.models._base import BaseChatModel
 from jackfield.models._factory import get_chat_model
-from jackfield.plugins._host import checked_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.request import FunctionSchema, GenerateOptions, language_of
 from jackfield.results import Output, Way
@@ -203,6 +202,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         store: str | Mapping[str, object] | Store | None = None,
         host: Plugins | None = None,
     ) -> None:
+        from jackfield.plugins._host import checked_host  # an import of agents needs no plugin
+
         self._check_kind()
         self.host = checked_host(host)
         parts = {

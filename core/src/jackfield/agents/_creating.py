@@ -16,7 +16,6 @@ from jackfield.config import Config, LLMConfig, checked_list
 from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.models._base import BaseChatModel
 from jackfield.plugins import Plugins
-from jackfield.plugins._host import checked_host
 from jackfield.runs._run import AgentLike, Handoff
 from jackfield.suggestions import close_names, suggest
 from jackfield.tools._toolset import ToolEntry
@@ -61,6 +60,8 @@ def create_agent(
         ConfigError: A setting is not valid.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
+    from jackfield.plugins._host import checked_host  # an import of agents needs no plugin
+
     with ForgetLocals():  # arguments may include an API key
         return _created(kind, checked_host(host), options)
 

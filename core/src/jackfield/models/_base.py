@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._frames import ForgetLocals
@@ -23,8 +23,6 @@ from jackfield.models._qwen import QwenAgentMethods
 from jackfield.models._retry import Retry
 from jackfield.models._thoughts import ThoughtSeparator
 from jackfield.plugins._acting import acting
-from jackfield.plugins._catalog import Row
-from jackfield.plugins._host import default_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Processor, in_order
 from jackfield.request import (
@@ -38,6 +36,9 @@ from jackfield.request import (
 )
 from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
+
+if TYPE_CHECKING:
+    from jackfield.plugins._catalog import Row
 
 NATIVE = "native"
 _TEXT_ONLY = ModelFacts(native_tools=False)
@@ -306,6 +307,8 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     @property
     def host(self) -> Plugins:
         """The plugin host, which resolves processors and call formats and provides the settings."""
+        from jackfield.plugins._host import default_host  # an import of agents needs no plugin
+
         return self._host or default_host()
 
     def __repr__(self) -> str:

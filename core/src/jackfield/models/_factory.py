@@ -11,7 +11,6 @@ from jackfield.config import LLMConfig
 from jackfield.defaults import COMPATIBLE_SERVER, FIRST_BACKEND
 from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.models._base import BaseChatModel, make_processors
-from jackfield.plugins._host import checked_host
 from jackfield.plugins._known import backend_of_model, known_with_key
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
@@ -45,6 +44,8 @@ def get_chat_model(
             be secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
+    from jackfield.plugins._host import checked_host  # an import of agents needs no plugin
+
     host = checked_host(host)
     if isinstance(cfg, BaseChatModel):
         if processors is not None:

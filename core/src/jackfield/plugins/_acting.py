@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.errors import PluginError
-from jackfield.plugins._catalog import Row
 
 if TYPE_CHECKING:
+    from jackfield.plugins._catalog import Row
     from jackfield.plugins._host import PluginHost
     from jackfield.plugins._protocol import Plugins
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from jackfield import sync
 from jackfield._fitting import check_argument
-from jackfield.plugins._host import checked_host
 from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import ToolContext
 from jackfield.tools._entries import as_tool
@@ -23,6 +22,8 @@ async def acall_tool(
     host: Plugins | None = None,
 ) -> Any:
     """Call a tool from async code; see `call_tool`."""
+    from jackfield.plugins._host import checked_host  # an import of agents needs no plugin
+
     check_argument("context", context, ToolContext | None, "a ToolContext")
     tool = as_tool(entry, checked_host(host))
     own: ToolContext[Any] = ToolContext()

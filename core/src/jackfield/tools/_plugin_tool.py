@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jackfield.errors import BrokenPluginError, ConfigError, ToolServiceError
-from jackfield.plugins._catalog import Row
 from jackfield.plugins._protocol import Plugins
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
@@ -19,6 +18,7 @@ from jackfield.tools._safety import Safety, claims_of
 
 if TYPE_CHECKING:
     from jackfield.descriptors import ToolSpec
+    from jackfield.plugins._catalog import Row
 
 _SPEC_FIELDS = ("description", "parameters", "raw_argument", *Safety.__dataclass_fields__)
 
