@@ -238,7 +238,7 @@ class Tally:
     spent: Spent = Spent()  # noqa: RUF009 - frozen, and sums never return it or its usage
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """A run: its request, its initial state and its services. Use `dataclasses.replace` to create a modified copy.
 
