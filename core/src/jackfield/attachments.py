@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from jackfield.defaults import AGENT_WITH_FILES, FETCHER, FIRST_PARSER, READER_OF_FILES
@@ -38,8 +38,7 @@ _SHORT_CHARS = 40_000
 _MOST_BYTES_PER_TOKEN = 6  # tables and prose have fewer, so a file that exceeds this never fits
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedFile:
+class AttachedFile(NamedTuple):
     """A file that needs a parser because it is not plain text and the model does not accept it.
 
     Attributes:

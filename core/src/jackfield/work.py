@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval", "embedding"]
 
@@ -47,8 +47,7 @@ class Surroundings(Protocol):
         """Return the headers that observers add to requests made by the current work."""
 
 
-@dataclass(frozen=True, slots=True)
-class _InProgress:
+class _InProgress(NamedTuple):
     surroundings: Surroundings
     run_id: str
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jackfield._runstate import RunState
 from jackfield.agents._decide import Action, AskModel, Finish, HandOff, Pause, RunTools, decide
@@ -62,8 +62,7 @@ class _LoopState(RunState):
     reason: StopReason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepare:
+class _Prepare(NamedTuple):
     """Create the run's tools, which is always the first step."""
 
     toolbox: Toolbox

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jackfield.messages import FunctionCall, Message
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCall:
+class OpenCall(NamedTuple):
     """A call that is waiting for its result. `original_id` is the call's id in the history."""
 
     id: str

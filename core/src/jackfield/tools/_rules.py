@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall
@@ -40,8 +40,7 @@ _Rule = Literal["marked", "ask", "read_only", "allow_listed"]
 EFFECTS = ("files", "network", "processes")
 
 
-@dataclass(frozen=True, slots=True)
-class CallRules:
+class CallRules(NamedTuple):
     """An agent's rules about tool calls.
 
     Attributes:
@@ -60,7 +59,7 @@ class CallRules:
 
     def within(self, outer: CallRules) -> CallRules:
         """Return these rules combined with a parent agent's rules. The stricter rule wins."""
-        return replace(self, forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
+        return self._replace(forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from jackfield._fitting import fits
 from jackfield.errors import BrokenPluginError, ConfigError
@@ -120,8 +120,7 @@ CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
 """Tool settings that the core handles itself and does not pass to the tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class SafetySettings:
+class SafetySettings(NamedTuple):
     """A user's safety settings for a tool.
 
     Except for `approval="never"`, such settings can only make the tool stricter.
