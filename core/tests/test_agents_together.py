@@ -705,7 +705,7 @@ def test_files_of_agents_inside_are_beside_the_file(tmp_path: Path) -> None:
 def test_a_fault_of_an_agent_inside_is_named(entry: dict[str, Any], said: str) -> None:
     with pytest.raises(Exception, match=said):
         create_agent({"function_list": [entry]}, llm=ScriptedModel([]))
-    with pytest.raises(ConfigError, match="history of a handoff"):
+    with pytest.raises(ConfigError, match="a handoff's history"):
         create_agent({"handoffs": [{"name": "x", "description": "X", "history": "some"}]}, llm=ScriptedModel([]))
 
 
