@@ -6,13 +6,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
 from jackfield import sync
 from jackfield._runstate import RunState
-from jackfield.citations import CITATIONS, Citation, citations_in
 from jackfield.errors import ConfigError, InvalidAnswerError, InvalidMessageError
 from jackfield.events import (
     AgentEvent,
@@ -42,6 +41,9 @@ from jackfield.messages import (
 )
 from jackfield.plurals import format_count
 from jackfield.streams import closing
+
+if TYPE_CHECKING:
+    from jackfield.citations import Citation
 
 T = TypeVar("T", default=str)
 Output = type[T] | Mapping[str, object] | None
@@ -353,8 +355,11 @@ class ResultFold:
         report = event.data if isinstance(event, PluginEvent) else event.metadata
         self._sources.update(dict.fromkeys(sources_in(report)))
         self._warnings.update(dict.fromkeys(warnings_in(report)))
-        if CITATIONS in report and isinstance(event, PluginEvent):
-            self._citations = citations_in(report)
+        if isinstance(event, PluginEvent):
+            from jackfield.citations import CITATIONS, citations_in  # most runs cite nothing
+
+            if CITATIONS in report:
+                self._citations = citations_in(report)
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
         """Return the result of the finished run.

@@ -68,7 +68,7 @@ class _Prepare(NamedTuple):
     toolbox: Toolbox
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Loop:
     """The turns of one agent: model requests and tool calls until the run ends.
 

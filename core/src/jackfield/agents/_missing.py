@@ -12,7 +12,7 @@ from jackfield.runs._run import AgentLike
 from jackfield.secrets import is_secret
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NameAllMissing:
     """Context manager that extends a `PluginNotFoundError` with everything else that the agent is missing.
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from jackfield import sync
 from jackfield.agents._files import file_use_of
-from jackfield.attachments import name_files
 from jackfield.config import GenerateConfig, Lang
 from jackfield.events import ResponseReplaced, RunFinished, StopReason
 from jackfield.jsontext import dumps
@@ -118,6 +117,8 @@ class QwenMethods:
             config = run.config
         config = config.merged(extra_generate_cfg)
         if file_use_of(self.executor.tools.values(), reads_files=self.reads_files) in _NAMED:
+            from jackfield.attachments import name_files  # for this form of requests only
+
             messages = name_files(as_messages(messages))
         if stream:
             yield from self.model.chat(messages, functions, extra_generate_cfg=config)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._frames import ForgetLocals
-from jackfield.attachments import read_files_before, refuse_file, send_as_text
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
@@ -248,6 +247,8 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
         chain = self._chains.get(format_name)
         if chain is None:
+            from jackfield.attachments import read_files_before, refuse_file, send_as_text  # for requests only
+
             with self._chains_lock:
                 processors = self._ordered_processors(format_name)
                 chain, are_files_read = self._send, False
