@@ -43,6 +43,20 @@ import json, sys
 {}
 print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - sys.modules_of_the_interpreter}})))
 """
+IMPORTED = """
+import json, sys
+import jackfield.agents
+print(json.dumps([name for name in sys.modules if name.startswith("jackfield")]))
+"""
+ONLY_FOR_CREATED_AGENTS = {
+    "descriptors",
+    "hookspecs",
+    "plugins._catalog",
+    "plugins._host",
+    "plugins._loading",
+    "settings",
+}
+ONLY_FOR_REQUESTS = {"attachments", "citations"}
 KINDS: Mapping[str, Callable[[], FakeOpenAI]] = {
     "openai": FakeOpenAI,
     "azure": FakeOpenAI,
@@ -75,3 +89,12 @@ def test_neither_a_first_answer_nor_a_first_vector_loads_an_sdk_or_a_second_http
             found["a vector"] = loaded(VECTOR, forks, clean_env, base_url=server.url)
     assert all("httpcore2" in names for names in found.values())
     assert {name: names - CORE - HTTP for name, names in found.items() if names - CORE - HTTP} == {}
+
+
+def test_importing_agents_loads_few_modules_and_none_that_looks_for_plugins(clean_env: dict[str, str]) -> None:
+    with Forks("import json, sys") as forks:
+        done = forks.run(IMPORTED, cwd=Path(clean_env["HOME"]), env=clean_env)
+    names = {name.removeprefix("jackfield.") for name in json.loads(done.stdout)}
+    assert "agents" in names
+    assert names & (ONLY_FOR_CREATED_AGENTS | ONLY_FOR_REQUESTS) == set()
+    assert len(names) <= 84  # raise it only for a module that every agent needs: each takes part of a millisecond
