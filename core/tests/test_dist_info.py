@@ -82,6 +82,8 @@ def test_a_hash_counts_with_and_without_its_padding(algorithm: str) -> None:
         assert _has_hash(content, f"{algorithm}={digest}")
         assert _has_hash(content, f"{algorithm}={digest.rstrip('=')}")
         assert not _has_hash(content + b"x", f"{algorithm}={digest}")
+        for part in ("", digest[:1], digest.rstrip("=")[:-1], f"{digest.rstrip('=')}A"):
+            assert not _has_hash(content, f"{algorithm}={part}")
         assert not _has_hash(None, f"{algorithm}={digest}")
 
 

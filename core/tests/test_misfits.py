@@ -111,6 +111,7 @@ def test_any_other_error_stays_as_it_is(fail: Callable[..., Exception], function
         ("wool>=0.2.1", "0.2.1", "pip install --upgrade mill wool"),
         ("wool>=0.2.2", "0.2.1", "pip install 'wool>=0.2.2'"),
         ("wool>=0.3", "v0.2.1", "pip install 'wool>=0.3'"),
+        ("wool<0.2", "v0.2.1", "pip install 'wool<0.2'"),
     ],
 )
 def test_the_command_follows_from_the_requirement(

@@ -370,9 +370,9 @@ def test_a_token_stops_all_who_wait_with_it_and_none_of_them_for_the_others() ->
     async def main() -> list[str]:
         token = CancelToken()
         waiting = [asyncio.create_task(read(endless(), token)) for _ in range(2)]
-        ended = await read(short(), token)
-        while len(begun) < 3:
+        while len(begun) < 2:
             await asyncio.sleep(0)
+        ended = await read(short(), token)
         token.cancel()
         token.cancel()
         return [ended, *await asyncio.gather(*waiting)]

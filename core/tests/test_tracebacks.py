@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -81,3 +81,70 @@ def test_an_error_that_somebody_else_handles_stays_as_it_is() -> None:
     with pytest.raises(LookupError) as caught:
         handles()
     assert "mine = 'my own'" in shown(caught.value)
+
+
+def group(*errors: Exception) -> None:
+    raise ExceptionGroup("several", errors)
+
+
+def caught_of(work: Callable[[], object]) -> Exception:
+    """The error of some work, with what its frames hold."""
+    try:
+        work()
+    except Exception as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def while_handling() -> None:
+    secret = f"{SECRET}"
+    try:
+        fails()
+    except KeyError:
+        raise ValueError(len(secret))  # noqa: B904 - with the other one as its context
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        while_handling,
+        lambda: group(caught_of(fails), caught_of(while_handling), caught_of(fails)),
+        lambda: group(caught_of(fails), ExceptionGroup("inner", [caught_of(while_handling)])),
+    ],
+    ids=["a context", "a group", "a group in a group"],
+)
+def test_no_error_behind_another_keeps_its_variables(work: Callable[[], None]) -> None:
+    with pytest.raises(Exception, match=r".") as caught, ForgetLocals():
+        work()
+    assert "in fails" in shown(caught.value)
+    assert SECRET not in shown(caught.value)
+
+
+def test_errors_that_are_each_others_contexts_end_the_search_for_none_of_the_others() -> None:
+    first, second, third = caught_of(fails), caught_of(fails), caught_of(while_handling)
+    first.__context__, second.__context__ = second, first
+    with pytest.raises(ExceptionGroup) as caught, ForgetLocals():
+        group(third, first, second)
+    for error in caught.value.exceptions:
+        first.__context__ = second.__context__ = None  # which would be shown without end
+        assert SECRET not in shown(error)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError, SystemExit])
+def test_what_is_no_exception_loses_its_variables_as_well(error: type[BaseException]) -> None:
+    def stops() -> None:
+        secret = f"{SECRET}"
+        raise error(len(secret))
+
+    async def later() -> None:
+        async with ForgetLocals():
+            stops()
+
+    coroutine = later()
+    with pytest.raises(error) as caught:
+        coroutine.send(None)
+    assert "in stops" in shown(caught.value)
+    assert SECRET not in shown(caught.value)
+    with pytest.raises(error) as caught, ForgetLocals():
+        stops()
+    assert SECRET not in shown(caught.value)
