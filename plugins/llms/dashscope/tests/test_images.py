@@ -150,6 +150,8 @@ def test_of_several_images_those_that_were_made_are_given(web: WebServer) -> Non
         (of_task("SUCCEEDED", results=[{"url": "file:///etc/passwd"}]), ModelResponseError, "does not follow"),
         (of_task("SUCCEEDED", results=[{"url": IMAGE}, {"url": "httpx:a"}]), ModelResponseError, "does not follow"),
         (WebAnswer.json([]), ModelResponseError, "does not follow"),
+        (WebAnswer.json({"code": "DataInspectionFailed"}), ContentFilterError, "DataInspectionFailed|content"),
+        (WebAnswer.json({"message": "of no code"}), ModelResponseError, "does not follow"),
         (WebAnswer(b"<html>"), TaskLostError, "not valid JSON"),
     ],
 )

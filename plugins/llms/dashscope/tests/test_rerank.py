@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ from jackfield.settings import Settings
 from jackfield_dashscope.rerank import DashScopeRerank
 from jackfield_testkit import replies
 from jackfield_testkit.dashscope import FakeDashScope
+from jackfield_testkit.replies import Reply
+from jackfield_testkit.requests import RecordedRequest
 
 PATH = "/api/v1/services/rerank/text-rerank/text-rerank"
 TEXTS = ("tea", "tea and tea and tea", "green tea", "no word of it", "tea, green as grass")
@@ -170,6 +173,20 @@ def test_a_server_that_is_not_there_is_an_error(make_searcher: MakeSearcher) -> 
 )
 def test_scores_for_other_chunks_are_an_error(server: FakeDashScope, make_searcher: MakeSearcher, body: bytes) -> None:
     server.reply(replies.raw(body))
+    with pytest.raises(ModelResponseError):
+        search(make_searcher())
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_as_many_scores_for_other_chunks_are_an_error(
+    server: FakeDashScope, make_searcher: MakeSearcher, change: int
+) -> None:
+    def rank(request: RecordedRequest) -> Reply:
+        count = len(request.json["documents"])
+        results = [{"index": index + change, "relevance_score": 0.5} for index in range(count)]
+        return replies.raw(json.dumps({"output": {"results": results}}).encode())
+
+    server.respond(rank)
     with pytest.raises(ModelResponseError):
         search(make_searcher())
 

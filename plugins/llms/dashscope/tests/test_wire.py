@@ -57,7 +57,8 @@ def test_at_the_text_endpoint_a_text_is_a_text_and_at_the_other_a_list_of_parts(
     ]
 
 
-def test_media_are_sent_as_they_are_given() -> None:
+@pytest.mark.parametrize("dialect", [TEXT, PARTS])
+def test_media_are_sent_as_they_are_given(dialect: Dialect) -> None:
     items = [
         ContentItem(image="http://h/a.png"),
         ContentItem(video="http://h/a.mp4"),
@@ -66,7 +67,7 @@ def test_media_are_sent_as_they_are_given() -> None:
         ContentItem(audio={"data": "AAAA", "format": "mp3"}),
         ContentItem(file="/a/report.pdf"),
     ]
-    assert wire_messages([Message("user", items)], PARTS)[0]["content"] == [
+    assert wire_messages([Message("user", items)], dialect)[0]["content"] == [
         {"image": "http://h/a.png"},
         {"video": "http://h/a.mp4"},
         {"video": ["http://h/1.jpg", "http://h/2.jpg"]},
@@ -131,9 +132,10 @@ def test_without_a_system_message_there_is_nothing_to_mark() -> None:
 # --- calls and results ---
 
 
-def test_media_in_a_result_follow_in_a_message_of_the_user() -> None:
+@pytest.mark.parametrize("dialect", [TEXT, PARTS])
+def test_media_in_a_result_follow_in_a_message_of_the_user(dialect: Dialect) -> None:
     history = [Message("user", "q"), call("plot", "x"), result("plot", [ContentItem(image="http://h/a.png")], "x")]
-    tool, more = wire_messages(history, PARTS)[2:]
+    tool, more = wire_messages(history, dialect)[2:]
     assert (tool["role"], tool["tool_call_id"], tool["name"]) == ("tool", "x", "plot")
     assert more == {"role": "user", "content": [{"text": "Result of the tool plot:"}, {"image": "http://h/a.png"}]}
 
