@@ -431,6 +431,10 @@ def test_a_wrong_option_of_a_page_is_named(options: dict[str, Any], text: str) -
         ({1: 1}, dict[str, int], False),
         (object(), Any, True),
         ([object()], list[Any], True),
+        ([1, "a"], list[int], False),
+        ([1, "a"], list[int | str], True),
+        (["a", 1, None], list[int | str], False),
+        ({"a": 1, "b": "c"}, dict[str, int], False),
     ],
 )
 def test_a_value_fits_its_annotation(value: object, hint: object, does: bool) -> None:

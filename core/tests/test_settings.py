@@ -620,6 +620,12 @@ def test_the_files_of_a_user_are_in_one_folder(environ: dict[str, str], folder: 
     assert trust_path(environ).parent == Path(folder)
 
 
+def test_an_environment_without_anything_is_not_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/srv/conf")
+    assert config_path() == Path("/srv/conf/jackfield/config.toml")
+    assert config_path({}) == Path.home() / ".config/jackfield/config.toml"
+
+
 def test_a_file_that_cannot_be_read_as_a_table_says_why(files: Files) -> None:
     with pytest.raises(ConfigError, match=r"config\.toml is nested too deeply"):
         files.load(user=f"a = {'[' * 10_000}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.tokenizers import Tokenizer
@@ -76,6 +76,9 @@ class Letters(Tokenizer):
 
 
 @given(st.text(alphabet="ab", max_size=30), st.integers(-1, 12))
+@example("ababab", 1)
+@example("ababab", 2)
+@example("ab" * 20, 5)
 def test_a_cut_text_is_a_beginning_within_the_limit_and_a_text_that_fits_stays(text: str, most: int) -> None:
     letters = Letters()
     cut = letters.cut(text, most)

@@ -145,6 +145,9 @@ def test_what_is_no_exception_loses_its_variables_as_well(error: type[BaseExcept
         coroutine.send(None)
     assert "in stops" in shown(caught.value)
     assert SECRET not in shown(caught.value)
+    with pytest.raises(BaseExceptionGroup) as several, ForgetLocals():
+        raise BaseExceptionGroup("several", [error(), caught_of(fails)])
+    assert SECRET not in shown(several.value)
     with pytest.raises(error) as caught, ForgetLocals():
         stops()
     assert SECRET not in shown(caught.value)
