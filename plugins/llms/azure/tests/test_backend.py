@@ -97,6 +97,21 @@ def test_the_address_without_versions_has_neither_deployment_nor_version(
     assert not server.requests[1].wants_usage
 
 
+@pytest.mark.parametrize("prefix", ["/openai/v1/team", "/openai/v10", "/gateway"])
+def test_only_an_address_that_ends_so_is_without_versions(
+    server: FakeOpenAI, make_model: MakeModel, prefix: str
+) -> None:
+    server.reply(text("hello"))
+    ask(make_model(azure_endpoint=server.origin + prefix))
+    assert server.requests[0].path.startswith(f"{prefix}/openai/deployments/test-model/")
+
+
+def test_a_version_is_one_value_of_the_query(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    ask(make_model(api_version="2025-01-01&x=1#+ ü"))
+    assert server.requests[0].path.endswith("?api-version=2025-01-01%26x%3D1%23%2B+%C3%BC")
+
+
 def test_the_version_may_come_from_the_environment(
     server: FakeOpenAI, make_model: MakeModel, clean_environment: pytest.MonkeyPatch
 ) -> None:
