@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = ("[UNK]", "<unk>")
-_MOST_UNKNOWN = (
-    0.1  # in English text, an English tokenizer knows every letter; in Chinese text, 10 % to 85 % are unknown
-)
+# In English text, an English tokenizer knows every letter; in almost all Chinese text, 10 % to 85 % are unknown.
+_MOST_UNKNOWN = 0.1
 
 
 class Encoder(Protocol):
