@@ -102,9 +102,7 @@ style: .venv/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/ruff format --check --config docs/pages.toml
-	$(BIN)/mypy --strict $(SOURCES) core/tests/typed_programs.py
-	$(BIN)/mypy attacks $(foreach code,misc func-returns-value assignment unused-ignore no-untyped-call import-untyped,--disable-error-code $(code))
-	$(BIN)/mypy benchmarks quality --exclude /peer_
+	$(BIN)/mypy $(SOURCES) core/tests/typed_programs.py attacks benchmarks quality --exclude /peer_
 	$(BIN)/lint-imports
 
 bench: .venv/.installed-dev
