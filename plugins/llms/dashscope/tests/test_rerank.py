@@ -113,9 +113,25 @@ def test_the_other_searcher_gets_the_filter_keeps_its_ranks_and_is_closed(make_s
     assert asked == [("green tea", 50, where), (1, 2), "closed"]
 
 
-def test_no_more_is_sent_and_given_than_the_candidates(server: FakeDashScope, make_searcher: MakeSearcher) -> None:
-    assert len(search(make_searcher(candidates=2))) == 2
-    assert len(server.requests[0].native["input"]["documents"]) == 2  # type: ignore[attr-defined]
+def test_only_candidates_are_sent_and_further_hits_follow_in_their_own_order(
+    server: FakeDashScope, make_searcher: MakeSearcher
+) -> None:
+    whole = corpus("tea", "green tea", "tea with milk", "green tea with milk")
+
+    class Finds(Searcher):
+        async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+            found = [Hit(chunk, 1.0, {"finds": rank}) for rank, chunk in enumerate(corpus.chunks, start=1)]
+            return found[:limit]
+
+    searcher = make_searcher(candidates=2)
+    searcher._searcher = Finds()
+    expected = [("green tea", 1.0, 2), ("tea", 0.5, 1), ("tea with milk", 0.0, 3), ("green tea with milk", 0.0, 4)]
+    for limit in range(1, 6):
+        hits = sync.run(searcher.search("green tea", whole, limit=limit))
+        assert [(hit.chunk.text, hit.score, hit.ranks["finds"]) for hit in hits] == expected[:limit]
+        assert [hit.ranks["dashscope_rerank"] for hit in hits] == list(range(1, len(hits) + 1))
+    sent = [request.native["input"]["documents"] for request in server.requests]  # type: ignore[attr-defined]
+    assert sent == [["tea", "green tea"]] * 5
 
 
 def test_where_nothing_is_found_nothing_is_sent(server: FakeDashScope, make_searcher: MakeSearcher) -> None:

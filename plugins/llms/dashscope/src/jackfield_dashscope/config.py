@@ -131,5 +131,5 @@ class RerankConfig(ServiceConfig):
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
     candidates: int = Field(
-        default=50, ge=1, le=500, description="Number of hits to rerank, and maximum number to return"
+        default=50, ge=1, le=500, description="Number of hits to rerank; further hits follow in their own order"
     )

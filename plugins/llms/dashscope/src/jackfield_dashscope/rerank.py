@@ -36,7 +36,8 @@ class _Answer(msgspec.Struct):
 class DashScopeRerank(Searcher):
     """Searcher that reranks the top `candidates` hits of another searcher with a model.
 
-    A score is the relevance assigned by the model, from 0 to 1. The server receives the query and the chunks.
+    A score is the relevance assigned by the model, from 0 to 1. Further hits follow in their own order, with the score
+    0. The server receives the query and the candidates.
 
     Args:
         cfg: The keys of `RerankConfig`; `model` is required.
@@ -75,16 +76,17 @@ class DashScopeRerank(Searcher):
         """
         if not corpus.chunks or limit < 1:
             return []
-        searcher, limit_of_candidates = self._candidate_searcher(), self.config.candidates
-        candidates = await searcher.search(query, corpus, limit=limit_of_candidates, where=where)
-        if not candidates:
+        searcher, count = self._candidate_searcher(), self.config.candidates
+        hits = await searcher.search(query, corpus, limit=max(limit, count), where=where)
+        if not hits:
             return []
-        scores = await self._scores(query, candidates)
+        scores = await self._scores(query, hits[:count])
         positions = await sync.in_worker(self._positions.get, corpus, _positions_of)
-        best = sorted(range(len(candidates)), key=lambda index: (-scores[index], positions[candidates[index].chunk.id]))
+        best = sorted(range(len(scores)), key=lambda index: (-scores[index], positions[hits[index].chunk.id]))
+        ranked = [(hits[index], scores[index]) for index in best] + [(hit, 0.0) for hit in hits[count:]]
         return [
-            Hit(candidates[index].chunk, scores[index], {**candidates[index].ranks, NAME: rank})
-            for rank, index in enumerate(best[:limit], start=1)
+            Hit(hit.chunk, score, {**hit.ranks, NAME: rank})
+            for rank, (hit, score) in enumerate(ranked[:limit], start=1)
         ]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
