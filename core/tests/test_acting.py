@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -154,7 +155,10 @@ def test_what_is_enabled_is_listed_with_its_entry(site: Any) -> None:
     assert enabled_by(blocked, "processor") == {}
 
 
-def test_what_is_enabled_comes_once_and_first_and_not_again_if_it_is_named_in_code(site: Any) -> None:
+def test_what_is_enabled_comes_once_and_first_and_not_again_if_it_is_named_in_code(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "jackfield_truncation", raising=False)  # the real one, of an earlier test
     add(site, TRUNCATION, OTHER, "acme-cut/truncation")
     host = site.host(enabled=("processor.noise", f"processor.{OTHER}"))
     noise, cut = host.find("processor", "noise"), host.find("processor", "acme-cut/truncation")

@@ -420,7 +420,7 @@ def test_headers_of_several_observers_are_sent_together() -> None:
 @pytest.mark.parametrize("entry", [5, None, Sees])
 def test_an_observer_is_one_or_a_name(entry: object) -> None:
     with pytest.raises(
-        ConfigError, match=f"^an observer must be an Observer or the name of one, got {type(entry).__name__}$"
+        ConfigError, match=f"^observers must be Observer objects or names of observers, got {type(entry).__name__}$"
     ):
         agent_with([entry])  # type: ignore[list-item]
 

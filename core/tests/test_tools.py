@@ -817,11 +817,13 @@ def test_a_tool_that_hangs_while_it_is_loaded_is_given_up_after_the_time_for_too
     heavy = "import sys\nsys.modules['acme_light'].LOADING.wait(60)\nraise RuntimeError('late')"
     light = "import threading\nLOADING = threading.Event()\n" + TOOL_PLUGIN["acme_light"]
     site.add("acme", {"tool.greet": "acme_light"}, modules={"acme_light": light, "acme_heavy": heavy})
-    greet = find_tool("greet", site.host())
+    host = site.host()
     try:
-        assert result(greet, '{"who": "Bob"}', timeout_s=0.05).error == "ToolTimeoutError"
+        assert result(find_tool("greet", host), '{"who": "Bob"}', timeout_s=0.05).error == "ToolTimeoutError"
     finally:
         sys.modules["acme_light"].LOADING.set()
+    with pytest.raises(BrokenPluginError, match="late"):  # after the thread that loads it
+        find_tool("greet", host).load()
 
 
 def test_a_decorated_function_registers_nothing() -> None:

@@ -221,7 +221,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSite]:
     before = dict(sys.modules)
     yield FakeSite(folder)
     # A worker of a long run has thousands of modules; to ask each where it is from took longer than most tests do.
-    new = [name for name, module in sys.modules.items() if before.get(name) is not module]
+    # A copy, because a thread that a test left behind may import something.
+    new = [name for name, module in list(sys.modules.items()) if before.get(name) is not module]
     for name in new:
         if _is_from(folder, sys.modules[name]):
             del sys.modules[name]

@@ -298,7 +298,7 @@ def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observer
     """
     for entry in entries:
         if not isinstance(entry, str | Observer):
-            raise ConfigError(f"an observer must be an Observer or the name of one, got {type(entry).__name__}")
+            raise ConfigError(f"observers must be Observer objects or names of observers, got {type(entry).__name__}")
     named = [host.find("observer", entry) for entry in entries if isinstance(entry, str)]
     rows = dict.fromkeys((*named, *acting(host, "observer", named=named)))
     made = [host.make(row, host.settings.options_of(row.kind, row.address), Observer) for row in rows]

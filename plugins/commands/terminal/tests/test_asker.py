@@ -119,6 +119,7 @@ def test_what_follows_a_cancelled_question_begins_on_a_line_of_its_own(
 
     screen = Interrupting()
     monkeypatch.setattr(sys, "stderr", screen)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of tests in the background ignores it
     words = ("-m", "offline:extractive", "--no-record", "-t", "storage", "--ask", "ask")
     question = 'call storage {"operate": "put", "key": "a", "value": "b"}'
     try:
@@ -128,6 +129,7 @@ def test_what_follows_a_cancelled_question_begins_on_a_line_of_its_own(
             options = chat_parser().parse_args(words)
             Conversation(options, RunScreen(options, bare=sys.stdout, notes=screen)).ask(question)
     finally:
+        signal.signal(signal.SIGINT, before)
         os.write(terminal, b"n\n")  # ends the thread
     shown = screen.getvalue().partition("Allow it?")[2]
     assert shown.startswith(" y(es), n(o), a(lways for storage): \n"), shown

@@ -49,13 +49,13 @@ def test_writing_is_an_effect_outside_of_the_workspace_alone(folder: Path, write
 
 
 def test_a_folder_whose_name_begins_like_the_workspace_is_outside(folder: Path) -> None:
-    (folder / "work").mkdir()
-    with watching(workspace=folder / "work") as effects:
-        (folder / "work" / "a.txt").write_text("x")
+    (folder / "inner").mkdir()
+    with watching(workspace=folder / "inner") as effects:
+        (folder / "inner" / "a.txt").write_text("x")
         for _ in range(2):
-            (folder / "work-2.txt").write_text("x")
-    assert effects.inside == [f"{folder}/work/a.txt"]
-    assert [effect.what for effect in effects.outside] == [f"writes {folder}/work-2.txt"], "each effect is listed once"
+            (folder / "inner-2.txt").write_text("x")
+    assert effects.inside == [f"{folder}/inner/a.txt"]
+    assert [effect.what for effect in effects.outside] == [f"writes {folder}/inner-2.txt"], "each effect is listed once"
 
 
 def test_removing_a_link_concerns_the_link_and_not_its_target(folder: Path) -> None:
