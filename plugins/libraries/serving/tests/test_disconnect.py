@@ -17,5 +17,5 @@ def test_the_address_decides_before_the_setting(cancels: bool) -> None:
 
 @pytest.mark.parametrize("query", [{"on_disconnect": ""}, {"on_disconnect": "stop"}, {"other": "cancel"}])
 def test_other_parameters_and_values_are_refused(query: dict[str, str]) -> None:
-    with pytest.raises(RequestRefusedError, match="cancel or continue"):
+    with pytest.raises(RequestRefusedError, match="which must be 'cancel' or 'continue'"):
         read_disconnect(query, cancels=False)
