@@ -79,6 +79,25 @@ def test_words_of_a_cell_are_separated_as_they_are_on_the_page() -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "base", "rows"),
+    [
+        ((10,), (36, 24), 30, [["tall", "1", "2"], ["", "1", "2"], ["", "1", "2"]]),
+        ((16, 4), (30,), 10, [["tall", "1", "2"], ["", "1", "2"], ["", "1", "2"]]),
+        ((16, 4), (36, 24), 20, [["", "1", "2"], ["tall", "1", "2"], ["", "1", "2"], ["", "1", "2"]]),
+    ],
+)
+def test_the_text_of_a_cell_in_several_rows_makes_no_row_of_its_own(
+    low: tuple[float, ...], high: tuple[float, ...], base: float, rows: list[list[str]]
+) -> None:
+    grid = Grid((0.0, 20.0, 40.0, 60.0), (0.0, 20.0, 40.0), ((0, 1, 2), (0, 3, 4)))
+    found = {0: [Word("tall", "", 2, 12, base, 3)]}
+    for cell, bases in ((1, low), (2, low), (3, high), (4, high)):
+        left = 22 if cell in (1, 3) else 42
+        found[cell] = [Word("1" if left == 22 else "2", "\n", left, left + 5, line, 3) for line in bases]
+    assert table_rows(grid, found) == rows
+
+
+@pytest.mark.parametrize(
     ("box", "meets"),
     [
         ((5, 6, 5, 6), True),
