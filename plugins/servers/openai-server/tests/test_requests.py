@@ -378,6 +378,14 @@ PARTS: list[tuple[str, str, dict[str, Any], ContentItem | str]] = [
     ),
     ("file", "file", {"file_data": BASE64}, ContentItem(file=f"data:application/octet-stream;base64,{BASE64}")),
     ("file", "file", {"file_data": f"DATA:x/y;base64,{BASE64}"}, ContentItem(file=f"DATA:x/y;base64,{BASE64}")),
+    (
+        "file", "file", {"file_data": f"data:x/y;base64,{BASE64}", "filename": "a b.pdf"},
+        ContentItem(file=f"data:x/y;name=a%20b.pdf;base64,{BASE64}"),
+    ),
+    (
+        "file", "file", {"file_data": f"data:x/y;name=b.pdf;base64,{BASE64}", "filename": "a.pdf"},
+        ContentItem(file=f"data:x/y;name=a.pdf;base64,{BASE64}"),
+    ),
     ("file", "file", {"file_data": "%"}, "file"),
     ("file", "file", {"file_data": ""}, "file.file_data"),
     ("file", "file", {"file_id": "f", "file_data": BASE64}, "file.file_id"),
