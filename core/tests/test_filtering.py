@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -223,7 +223,8 @@ def test_the_values_of_a_chunk_are_those_of_its_document_and_its_place() -> None
 
 @pytest.mark.parametrize(
     ("value", "checked"),
-    [("a", "a"), (1, 1), (True, True), (date(2024, 1, 2), "2024-01-02"), (["a", "b"], ("a", "b")), ([], None),
+    [("a", "a"), (1, 1), (True, True), (date(2024, 1, 2), "2024-01-02"),
+     (datetime(2024, 1, 2, 3, tzinfo=UTC), "2024-01-02T03:00:00+00:00"), (["a", "b"], ("a", "b")), ([], None),
      (["a", 1], None), (None, None), ({}, None)],
     ids=str,
 )  # fmt: skip

@@ -216,6 +216,12 @@ def test_a_pydantic_model_may_stand_for_its_response_format() -> None:
     wanted = GenerateConfig.parse({"response_format": Weather}).response_format
     assert wanted == response_format(Weather.model_json_schema())
 
+    class Renamed(BaseModel):
+        place: str = Field(alias="where")
+
+    wanted = GenerateConfig.parse({"response_format": Renamed}).response_format
+    assert list(wanted["json_schema"]["schema"]["properties"]) == ["where"], "answers are validated by aliases"
+
 
 def test_a_schema_is_strict_only_where_that_does_not_change_what_fits() -> None:
     strict = strict_schema(Weather.model_json_schema())

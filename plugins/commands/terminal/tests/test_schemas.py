@@ -20,12 +20,13 @@ PERSON = {
 
 
 @pytest.mark.parametrize(
-    "text", ["name str, age int", "name, age int", "name str\nage int\n", json.dumps(PERSON), "x.json"]
+    "text", ["name str, age int", "name, age int", "name str\nage int\n", json.dumps(PERSON), "x.json", "~/x.json"]
 )
 def test_a_file_a_schema_and_the_short_form_say_the_same(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     Path("x.json").write_text(json.dumps(PERSON))
     assert read_schema(text).schema == PERSON
 

@@ -245,7 +245,10 @@ def test_texts_have_the_form_of_the_conventions() -> None:
     assert read[0]["gen_ai.output.messages"] == [{**said, "finish_reason": "tool_calls"}]
     assert read[0]["gen_ai.tool.definitions"][0]["name"] == "awaited"
     result = {"type": "tool_call_response", "id": "call_1", "response": "oak"}
-    assert read[1]["gen_ai.input.messages"][-1] == {"role": "tool", "parts": [result]}
+    *before, last = read[1]["gen_ai.input.messages"]
+    assert last == {"role": "tool", "parts": [result]}
+    assert {message["role"] for message in before[1:]} == {"assistant"}
+    assert [part for message in before for part in message["parts"]] == [*asked["parts"], *said["parts"]]
     thought = [{"type": "reasoning", "content": "Hm."}, {"type": "text", "content": "A tree."}]
     assert read[1]["gen_ai.output.messages"] == [{"role": "assistant", "parts": thought, "finish_reason": "stop"}]
     events = [one.log_record for one in recording.logs.get_finished_logs()]
