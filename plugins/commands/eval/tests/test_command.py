@@ -317,6 +317,19 @@ def test_no_model_is_called_if_its_answers_cannot_be_recorded(
     assert Path("taken").read_text() == "notes"
 
 
+def test_a_folder_that_is_read_only_is_refused_before_models_are_called(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(TIDES)
+    Path("there").mkdir()
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: Path(path) != Path("there").absolute()
+    )  # root may write anywhere
+    said = run(capsys, "--record", "--cassettes", "there/below", code=1)
+    assert "there, which is read-only: pass a different folder with --cassettes" in said
+    assert list(Path("there").iterdir()) == []
+
+
 def test_replaying_needs_no_folder_for_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES)
     Path("taken").write_text("notes")
