@@ -24,9 +24,9 @@ NAME = "local_rerank"
 class LocalRerank(Searcher):
     """Reranks the hits of another searcher with a cross-encoder.
 
-    The score is the model's relevance, from 0 to 1. Hits after the candidates follow in their own order, with the score
-    0. A hit in a script that the model's tokenizer does not know keeps its place and takes the score of the next hit.
-    If the question is in such a script, nothing is reranked.
+    The score is the model's relevance, from 0 to 1. Hits after the candidates follow in their own order, with a score
+    of 0. A hit in a script that the model's tokenizer does not know keeps its place and takes the score of the next
+    hit. If the question is in such a script, nothing is reranked.
 
     The model is loaded on first use and kept until `aclose`. Batches run one at a time, and a cancelled search stops
     after the current batch.

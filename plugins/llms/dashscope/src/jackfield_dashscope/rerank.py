@@ -36,7 +36,7 @@ class _Answer(msgspec.Struct):
 class DashScopeRerank(Searcher):
     """Searcher that reranks the top `candidates` hits of another searcher with a model.
 
-    A score is the relevance assigned by the model, from 0 to 1. Further hits follow in their own order, with the score
+    A score is the relevance assigned by the model, from 0 to 1. Further hits follow in their own order, with a score of
     0. The server receives the query and the candidates.
 
     Args:
