@@ -124,7 +124,7 @@ def test_a_group_that_is_not_text_is_left_out_with_its_inner_groups(word: str) -
     assert blocks(f"a{{\\{word} b{{\\i c}}\\par{{\\footnote d}}}}e") == [("paragraph", "ae")]
 
 
-@pytest.mark.parametrize("group", [r"fonttbl{\f1 b;}", "info b", r"info{\operator b}", r"stylesheet{\s1 b;}"])
+@pytest.mark.parametrize("group", [r"fonttbl{\f1 b;}", "info b", r"info{\operator b}", r"stylesheet{\s1 b\~\u228?;}"])
 def test_a_group_of_facts_is_not_text(group: str) -> None:
     assert blocks(f"a{{\\{group}}}e") == [("paragraph", "ae")]
 
@@ -196,8 +196,11 @@ def test_a_font_names_the_encoding_of_its_text(charset: int, codec: str, shown: 
 def test_the_file_or_a_font_names_a_code_page(page: int, codec: str, shown: str) -> None:
     raw = "".join(f"\\'{byte:02x}" for byte in shown.encode(codec))
     assert blocks(f"\\ansicpg{page} {raw}") == [("paragraph", shown)]
+    assert blocks(f"\\ansicpg{page}\\ansicpg77777 {raw}") == [("paragraph", shown)]
     assert blocks(f"{{\\fonttbl{{\\f1\\cpg{page} A;}}}}\\f1 {raw}") == [("paragraph", shown)]
     assert blocks(f"{{\\fonttbl{{\\f1\\cpg{page}\\cpg77777 A;}}}}\\f1 {raw}") == [("paragraph", shown)]
+    assert blocks(f"{{\\fonttbl{{\\f1\\fcharset238\\cpg{page} A;}}}}\\f1 {raw}") == [("paragraph", shown)]
+    assert blocks(f"{{\\fonttbl{{\\f1 A;}}{{\\f0\\cpg{page} B;}}}}\\f0 {raw}\\f1\\'e4") == [("paragraph", f"{shown}ä")]
 
 
 @pytest.mark.parametrize(
@@ -206,6 +209,7 @@ def test_the_file_or_a_font_names_a_code_page(page: int, codec: str, shown: str)
         (r"{\s5 heading 9;}", 9),
         (r"{\s5 Heading 2;}", 2),
         (r"{\s5 TITLE;}", 1),
+        (r"{\s5  heading 4 ;}", 4),
         (r"{\s5 heading 10;}", 0),
         (r"{\s5 heading 0;}", 0),
         (r"{\s5 subtitle;}", 0),
@@ -260,6 +264,7 @@ def test_items_of_lists_have_their_markers_and_indents(text: str, expected: str)
 
 
 def test_a_marker_counts_for_its_own_paragraph_only() -> None:
+    assert blocks(row("a", r"{\listtext 1.\tab}") + r"\pard b\par")[1:] == [("paragraph", "b")]
     assert blocks(item("1.", "a") + r" b\par" + item("1.", "") + r"\pard c\par") == [
         ("list", "1. a"), ("paragraph", "b"), ("paragraph", "c")
     ]  # fmt: skip
@@ -280,13 +285,15 @@ MERGED = r"\clvmrg\cellx1\cellx2"
         (row("a", "b") + row("", "c", definitions=MERGED) + row("", "d", definitions=MERGED),
          ["a | b", "a | c", "a | d"]),
         (row("a", "b") + row("x", "c", definitions=MERGED), ["a | b", "x | c"]),
+        (row("a", "b") + row("", "", definitions=MERGED), ["a | b", "a | "]),
+        (row("a", "b") + row("c", "d") + row("", "e", definitions=MERGED), ["a | b", "c | d", "c | e"]),
         (row("a", "b") + row("", "c") + row("d", "e"), ["a | b", " | c", "d | e"]),
         (row("a", "b") + row("c", "", definitions=r"\cellx1\clvmrg\cellx2"), ["a | b", "c | b"]),
         (row("a", "b") + row("", "c", "", definitions=r"\clvmrg\cellx1\cellx2\clvmrg\cellx3"), ["a | b", "a | c"]),
         (row("", "b", definitions=MERGED) + row("c", "d"), [" | b", "c | d"]),
         (row(r"a\par  \par b", "c") + row("d", "e"), ["a<br>b | c", "d | e"]),
         (row(r"a\line b", "c"), ["a<br>b | c"]),
-        (row(r"{\listtext 1.\tab}a\par{\listtext 2.\tab}b", "c"), ["1. a<br>b | c"]),
+        (row(r"{\listtext 1.\tab}a\par{\listtext 2.\tab}b", "c"), ["1. a<br>2. b | c"]),
         (row(r"a{\intbl\itap2 b\nestcell c\nestcell{\*\nesttableprops\nestrow}{\nonesttables\par}}", "d"),
          ["ab<br>c | d"]),
         (row(r"a{\intbl\itap2 b\nestcell\nestrow c\nestcell\nestrow}", "d"), ["ab<br>c | d"]),
@@ -324,7 +331,7 @@ def field(target: str, shown: str) -> str:
         (field("a" * 301, "b"), "b"),
         (field("x", "b") + field("y", "c"), "[b](x)[c](y)"),
         (field("x", "b") + r"{\field{\*\fldinst PAGE}{\fldrslt 7}}", "[b](x)7"),
-        (field("x", field("y", "b")), "[[b](y)]()"),
+        (field("x", field("y", "b")), "[b](y)"),
         (r'{\field{\fldinst{ HYPERLINK  \\l "mark" }}{\fldrslt b}}', "b"),
     ],
 )
@@ -347,8 +354,9 @@ def test_what_is_inside_a_note_leaves_the_paragraph_and_the_count_as_they_were()
 
 
 def test_a_note_that_was_cut_off_is_kept() -> None:
-    document = RtfParser().parse(rb"{\rtf1 a{\footnote b{\i c", source="x.rtf")
-    assert [block.text for block in document.blocks] == ["a[^1]", "[^1]: bc"]
+    for inner in (rb"{\i c", rb"c{\*\fldinst HYPERLINK", rb'{\field{\fldinst HYPERLINK "#d"}{\fldrslt c'):
+        document = RtfParser().parse(rb"{\rtf1 a{\footnote b" + inner, source="x.rtf")
+        assert [block.text for block in document.blocks] == ["a[^1]", "[^1]: bc"]
 
 
 @pytest.mark.parametrize(
@@ -368,7 +376,9 @@ def test_hidden_and_deleted_text_is_left_out(text: str, shown: str) -> None:
 
 
 def test_the_facts_that_a_file_states() -> None:
-    stated = r"{\info{\title  A\'e4\u228?  B }{\author Ann}{\subject s}{\keywords a, b}{\operator Bo}{\company C}}"
+    stated = (
+        r"{\info{\title  A\'e4\u228?  B }{\title  }{\author Ann}{\subject s}{\keywords a, b}{\operator Bo}{\company C}}"
+    )
     document = parse(stated + r"\outlinelevel1 x\par\outlinelevel0 first\par\outlinelevel0 second\par")
     assert document.title == "Aää B"
     assert document.metadata == {"author": "Ann", "subject": "s", "keywords": "a, b"}

@@ -118,6 +118,7 @@ def read_json(text: str, **settings: int) -> Document:
         ('{"a": {"b": [{"c": 1}, {"c": 2}]}}', ["a.b[0].c: 1\na.b[1].c: 2"]),
         ('{"_a": 1, "a-b": 2, "1a": 3, "": 4, "ä1": 5, "a.b": 6, "a\\nb": 7}',
          ["_a: 1", "a-b: 2", '["1a"]: 3', '[""]: 4', "ä1: 5", '["a.b"]: 6', '["a\\nb"]: 7']),
+        ('{"ä b": 1}', ['["ä b"]: 1']),
         ('{"a": 1}\n{"b": 2}', ["[0].a: 1", "[1].b: 2"]),
         ("1\n2", ["[0]: 1", "[1]: 2"]),
         ('{"a": "x", "a": {"b": -0, "c": 1E+2, "d": Infinity}}', ["a: x", "a.b: -0\na.c: 1E+2\na.d: Infinity"]),
@@ -130,6 +131,7 @@ def test_values_have_paths_and_records_are_blocks(text: str, blocks: list[str]) 
 @pytest.mark.parametrize(("length", "shown"), [(200, "k" * 200), (201, "…" + "k" * 197 + '"]')])
 def test_a_long_path_is_shown_by_its_end(length: int, shown: str) -> None:
     assert read_json(json.dumps({"k" * length: 1})).blocks[0].text == f"{shown}: 1"
+    assert read_json(json.dumps({"a" * 150: {"b" * 150: 1}})).blocks[0].text == f"…{'a' * 48}.{'b' * 150}: 1"
     deep: Any = 1
     for _ in range(70):
         deep = [deep]
@@ -152,6 +154,7 @@ def test_limits_count_values_bytes_and_characters() -> None:
         document = read_json("[1, 2, 3]", max_values=count)
         assert document.metadata["truncated"] == is_cut
         assert len(document.blocks) == 3
+        assert document.blocks[-1].text == ("(the rest of x.json after 2 values is omitted)" if is_cut else "[2]: 3")
     assert read_json("[1, 2, 3]", max_bytes=9).blocks
     with pytest.raises(
         DocParserError, match=r"^x\.json is larger than 7.62939e-06 MiB: split it, or increase the parser's max_bytes"
@@ -162,6 +165,7 @@ def test_limits_count_values_bytes_and_characters() -> None:
     document = read_json(text)
     written = sum(len(block.text) for block in document.blocks[:-1])
     assert document.metadata["truncated"]
+    assert f" after {document.blocks[0].text.count(': ')} values " in document.blocks[-1].text
     assert 0 <= written - len(document.blocks) - (256 * 1024 + 8 * len(text)) <= 5000
 
 
@@ -228,6 +232,7 @@ def test_outputs_of_cells(output: dict[str, object], expected: list[tuple[str, s
         ({"cell_type": "heading", "level": 3, "source": "a\n b"}, [("heading3", "a b")]),
         ({"cell_type": "heading", "level": 7, "source": "a"}, [("heading1", "a")]),
         ({"cell_type": "heading", "source": "a"}, [("heading1", "a")]),
+        ({"cell_type": "heading", "level": [2], "source": "a"}, [("heading1", "a")]),
         ({"cell_type": "heading", "level": 6, "source": " "}, []),
         ({"cell_type": "code"}, []),
         ({"cell_type": "raw", "source": " "}, []),
@@ -357,6 +362,12 @@ def test_escapes_of_a_manual_page(text: str, shown: str) -> None:
         ('.B a \\" gone\nb\\\n c', [("paragraph", "a b c")]),
         ('.B "a ""b""" c', [("paragraph", 'a "b" c')]),
         (".B a\\ b", [("paragraph", "a b")]),
+        (".B a\\\\", [("paragraph", "a\\")]),
+        (".nf\n  a\\-b\n.B \"  c\"\nd", [("code", "  a-b\n  c\nd")]),
+        (".nf\na\n.SH b\nc", [("code", "a"), ("heading1", "b"), ("paragraph", "c")]),
+        (".TP\na  b\nc", [("list", "- a b: c")]),
+        (".TS\nl l. \na\tT{\nb\n c.\nT}\n=\nT{\nd\nT}\te\n.TE", [("table", "| a | b c. |\n|---|---|\n| d | e |")]),
+        (".TS\nl l.\na\tT{\nb", [("table", "| a | b |\n|---|---|")]),
     ],
 )  # fmt: skip
 def test_macros_of_a_manual_page(text: str, expected: list[tuple[str, str]] | None) -> None:
@@ -380,7 +391,8 @@ PLAIN = "Ar Pa Ev Cm Li Sy Em Va Vt Ic Dv Er Fn Fa Ft Tn Ad Lk Mt An In No Cd Ms
         (".Do a Dc", "“a”"), (".Qo a Qc", '"a"'), (".So a Sc", "‘a’"), (".Xo a Xc b", "a b"),
         (".Fl a b", "-a b"), (".Fl", "-"), (".Fl a Fl b", "-a -b"), (".Ar a , b .", "a, b."), (".Ar a Ns b", "ab"),
         (".Nm a\n.Nm\n.Nm , b", "a a a, b"), (".Nm a\n.Nm b\n.Nm", "a b a"), (".Nd a b", "— a b"),
-        (".Xr a 1 , b", "a(1), b"), (".Xr a", "Xr a"), (".Pa a Pa b", "a b"),
+        (".Xr a 1 , b", "a(1), b"), (".Xr a 1", "a(1)"), (".Xr a", "Xr a"), (".Oo Fl Oc a", "[-] a"),
+        (".Pa a Pa b", "a b"),
     ],
 )  # fmt: skip
 def test_words_of_mdoc(text: str, shown: str) -> None:

@@ -157,8 +157,8 @@ class Reader:
 
     def finish(self) -> list[Block]:
         """Return all blocks, with the notes at the end."""
-        while self._outer_texts:
-            self._end_text()
+        while self._outer:  # of a file that was cut off
+            self._close()
         self._end_paragraph()
         self._end_table()
         self._end_list()
@@ -199,6 +199,8 @@ class Reader:
             self._text.add(mark)
 
     def _end_link(self, start: int) -> None:
+        if not self._link:  # of the outer of two nested fields
+            return
         self._text.flush()
         shown = "".join(self._text.parts[start:])
         if shown.strip() and "\n" not in shown and not self._link.startswith("#"):
@@ -374,10 +376,11 @@ class Reader:
     def _end_cell(self, _: int) -> None:
         if self._outer_texts:
             return
-        self._cell.append(self._text.take().strip())
-        self._row.append("\n".join(text for text in self._cell if text))
+        marker, self._marker = self._marker, ""
+        if text := self._text.take().strip():
+            self._cell.append(f"{marker} {text}".strip())
+        self._row.append("\n".join(self._cell))
         self._cell.clear()
-        self._marker = ""
 
     def _end_nested_cell(self, _: int) -> None:
         self._add("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from jackfield.retrieval import Block, Document, Parser
@@ -202,7 +202,7 @@ class _Page:
         lines, self._table = self._table or [], None
         start = next((place + 1 for place, line in enumerate(lines) if line.rstrip().endswith(".")), 0)
         separator = re.search(r"tab\s*\((.)\)", lines[0]) if lines else None
-        rows = [_unescape(line).split(separator[1] if separator else "\t") for line in lines[start:]]
+        rows = [_unescape(line).split(separator[1] if separator else "\t") for line in _join_cells(lines[start:])]
         cells = [[cell.replace("T{", "").replace("T}", "").strip() for cell in row] for row in rows]
         if table := pipe_table(row for row in cells if row not in (["_"], ["="])):
             self._blocks.append(Block(table, kind="table"))
@@ -263,6 +263,20 @@ _MACROS: dict[str, Callable[[_Page, str], None]] = {
     "UR": _Page._link, "MT": _Page._link,
 }  # fmt: skip
 """Macros that do more than print their arguments."""
+
+
+def _join_cells(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of a table. A cell between `T{` and `T}` spans several lines."""
+    row: list[str] = []
+    is_open = False
+    for line in lines:
+        row.append(line.strip() if is_open else line)
+        is_open = line.rstrip().endswith("T{") or (is_open and not line.startswith("T}"))
+        if not is_open:
+            yield " ".join(row)
+            row.clear()
+    if row:
+        yield " ".join(row)
 
 
 def _arguments(rest: str) -> list[str]:
