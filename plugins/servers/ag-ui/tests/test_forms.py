@@ -82,21 +82,27 @@ def test_ids_have_at_most_200_characters(field: str, length: int, is_taken: bool
             {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{**CALL, "colour": "red"}]}]},
             r"^messages\.0\.toolCalls\.0\.colour is not supported",
         ),
-        (
-            {"tools": [{"name": "a", "description": "", "parameters": [1]}]},
-            r"tools\.0\.parameters must be a JSON Schema",
+        *(
+            (
+                {"tools": [{"name": "a", "description": "", "parameters": parameters}]},
+                r"tools\.0\.parameters must be a JSON Schema",
+            )
+            for parameters in ([1], [], "", 0, False)
         ),
         ({"resume": [{"interruptId": "i", "status": "resolved"}]}, r"resume\.0\.payload is missing"),
-        (
-            {"resume": [{"interruptId": "i", "status": "cancelled", "payload": 1}]},
-            r"resume\.0\.payload: must be omitted for a " r"cancelled interrupt",
+        *(
+            (
+                {"resume": [{"interruptId": "i", "status": "cancelled", "payload": payload}]},
+                r"resume\.0\.payload: must be omitted for a cancelled interrupt",
+            )
+            for payload in (1, 0, "", False)
         ),
         (
             {"resume": [{"interruptId": "i", "status": "resolved", "payload": 1}] * 2},
             r"resume\.1\.interruptId: an earlier entry already answers this interrupt",
         ),
     ],
-    ids=["a line", "no parent", "props", "unknown", "unknown inside", "schema", "no payload", "a payload", "twice"],
+    ids=lambda value: str(value)[:60],
 )
 def test_a_request_that_does_not_fit_is_refused_by_its_field(more: dict[str, Any], reason: str) -> None:
     with pytest.raises(RequestRefusedError, match=reason):
@@ -107,8 +113,12 @@ def test_answers_to_interrupts_are_read_by_their_ids() -> None:
     resume = [
         {"interruptId": "a", "status": "resolved", "payload": {"approved": True}},
         {"interruptId": "b", "status": "cancelled"},
+        *(
+            {"interruptId": str(index), "status": "resolved", "payload": one}
+            for index, one in enumerate(("", 0, False))
+        ),
     ]
-    assert read_request(body(resume=resume)).resume == {"a": {"approved": True}, "b": None}
+    assert read_request(body(resume=resume)).resume == {"a": {"approved": True}, "b": None, "0": "", "1": 0, "2": False}
 
 
 @pytest.mark.parametrize(
@@ -242,9 +252,10 @@ def test_a_part_of_a_question_comes_back_as_it_was_sent(part: str, kind: str) ->
     ]
     parts = [{"type": part, "source": source} for source in sources]
     named = {**parts[1], "metadata": {"filename": "a b.pdf"}}
-    [message] = read_request(body({"id": "m", "role": "user", "content": [*parts, named]})).messages
-    assert [item.type for item in message.items] == [kind] * 3
-    assert show_message(message, "i")["content"] == [*parts, named if part == "document" else parts[1]]
+    unnamed = {**parts[1], "metadata": {"filename": 5}}
+    [message] = read_request(body({"id": "m", "role": "user", "content": [*parts, named, unnamed]})).messages
+    assert [item.type for item in message.items] == [kind] * 4
+    assert show_message(message, "i")["content"] == [*parts, named if part == "document" else parts[1], parts[1]]
 
 
 def test_messages_from_elsewhere_get_ids_of_their_places() -> None:
@@ -255,16 +266,30 @@ def test_messages_from_elsewhere_get_ids_of_their_places() -> None:
     assert note_of([kept]) == {}
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_conversation_may_begin_with_any_role_and_repeat_an_id(role: str) -> None:
+    sent = [{"id": "m", "role": role, "content": text} for text in ("Hi", "Ho")]
+    system = {"id": "s", "role": "system", "content": "Be kind."}
+    question = read_request(body(system, *sent, state={"page": 1}))
+    said = [message for message in question.messages if message.role != "system"]
+    assert note_of(said)["state"] == {"page": 1}
+    assert show_messages(said, "run") == [system, *sent]
+
+
 ENCRYPTED: list[tuple[dict[str, Any], str]] = [
     ({"id": "a", "role": "assistant", "content": "Hi", "encryptedValue": "x"}, "messages.0.encryptedValue"),
     (
         {"id": "a", "role": "assistant", "toolCalls": [{**CALL, "encryptedValue": "x"}]},
         "messages.0.toolCalls.0.encryptedValue",
     ),
+    (
+        {"id": "a", "role": "assistant", "toolCalls": [CALL, {**CALL, "id": "c2", "encryptedValue": "x"}]},
+        "messages.0.toolCalls.1.encryptedValue",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("message", "path"), ENCRYPTED, ids=["a message", "a call"])
+@pytest.mark.parametrize(("message", "path"), ENCRYPTED, ids=["a message", "a call", "its second call"])
 def test_what_another_agent_has_encrypted_is_refused(message: dict[str, Any], path: str) -> None:
     with pytest.raises(RequestRefusedError, match=f"{path} is not supported"):
         read_request(body(message))
@@ -323,6 +348,7 @@ def test_an_answer_has_the_form_that_its_interrupt_asks_for(kind: Any, payload: 
         ("approval", {"approved": True, "reason": "why"}),
         ("approval", {"approved": True, "more": 1}),
         ("approval", {"approved": False, "reason": 5}),
+        ("approval", {"approved": False, "reason": "no money", "more": 1}),
         ("approval", {}),
         ("input", " "),
         ("input", {"text": "x"}),

@@ -51,6 +51,7 @@ TOOL = {
     "description": "Tell the weather.",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
+CLOCK = {"name": "clock", "description": "Tell the time.", "parameters": {"type": "object", "properties": {}}}
 GATE = threading.Event()
 HTTP = httpx.Client(timeout=60)
 """One for all tests: a new one reads certificates first."""
@@ -90,6 +91,8 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C
     match text.split()[0]:
         case "weather":
             return calls(("weather", {"city": "Bonn"}), ("weather", {"city": "Köln"}), text="I look.")
+        case "clock":
+            return calls(("clock", {}))
         case "pay":
             return calls(("pay", {"amount": 3}))
         case "ponder":
@@ -447,10 +450,10 @@ def test_a_thread_belongs_to_one_agent(client: Client) -> None:
     assert [(status, error["code"]) for status, error in [*refusals, (stopped.status_code, stopped.json())]] == [
         (404, "not_found"), (409, "not_waiting"), (400, "invalid_request"), (404, "not_found"),
     ]  # fmt: skip
-    client.agent = "nobody"
+    client.agent = "nobody-of-this-name"
     status, error = client.refused()
     assert (status, error["code"]) == (404, "agent_not_found")
-    assert "helper, other" in error["message"]
+    assert "'nobody-of-this-name'; available: helper, other" in error["message"]
 
 
 def test_a_conversation_of_instructions_only_is_refused(client: Client) -> None:
@@ -489,6 +492,18 @@ def test_the_result_of_a_front_end_tool_continues_the_run(client: Client) -> Non
     assert "TOOL_CALL_RESULT" not in types(events)
     assert [one["id"] for one in client.messages if one["role"] == "tool"] == own
     assert events[-1]["usage"][0]["totalTokens"] == 2  # of this run alone
+
+
+def test_every_front_end_tool_is_left_to_the_front_end(client: Client) -> None:
+    client.ask("clock please", tools=[TOOL, CLOCK])
+    late = Client(client.url, client.thread)
+    late.run("/connect")
+    [pending] = client.outcome["pendingToolCallIds"]
+    assert late.outcome == client.outcome
+    client.result(pending, "noon")
+    client.run(tools=[TOOL, CLOCK])
+    assert client.text == "It says: noon"
+    assert client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
 
 
 @pytest.mark.parametrize(("question", "key"), [("errand please", "subagentRunId"), ("ponder it", "reasoning")])
@@ -546,6 +561,14 @@ def test_results_with_another_request_begin_a_run_of_their_own(client: Client, c
     client.run(**{"tools": [TOOL], **change})
     assert client.text == "It says: rain"
     assert not client.messages[-1]["id"].endswith(client.messages[1]["id"].rpartition(".")[2])
+
+
+def test_results_without_the_state_of_the_run_begin_a_run_of_their_own(client: Client) -> None:
+    client.ask("ponder it", tools=[TOOL], state={"a": 1})
+    [pending] = client.outcome["pendingToolCallIds"]
+    client.result(pending, "rain")
+    client.run(tools=[TOOL], state={})
+    assert not client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
 
 
 def test_an_approval_and_a_front_end_tool_are_answered_together_or_one_after_the_other(client: Client) -> None:
@@ -773,6 +796,10 @@ def test_owners_have_threads_of_their_own() -> None:
         late.run("/connect")
         late.approve()
         assert late.text == "It says: paid 3"
+        late.ask("both please", tools=[TOOL])
+        late.result(late.messages[-1]["toolCalls"][1]["id"], "snow")
+        late.approve(tools=[TOOL])
+        assert late.text == "It says: snow"
         late = Client(served.url, "thread", token=bob)
         late.run("/connect")
         assert late.text == "You said: Hi"

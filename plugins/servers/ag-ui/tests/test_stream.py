@@ -41,6 +41,7 @@ from jackfield_ag_ui.stream import STATE, EventFold
 
 Wire = dict[str, Any]
 TEXT = st.text(alphabet="ab 🙂", min_size=1, max_size=6)
+IMAGE = ContentItem(image="https://example.org/a.png")
 PIECE = TEXT.map(TextDelta) | TEXT.map(ReasoningDelta)
 CALL = st.tuples(st.lists(st.sampled_from(["", "1", "22"]), max_size=3), st.booleans())
 
@@ -328,9 +329,10 @@ def test_a_medium_that_was_withdrawn_is_taken_back() -> None:
 
 def test_the_ids_of_a_turn_count_only_its_own_withdrawn_attempts() -> None:
     feed = Feed().begin()
-    feed(TextDelta("Hm"), StreamReset("again"), TextDelta("Hi"), turn(Message("assistant", "Hi")), TextDelta("Ho"))
+    feed(TextDelta("Hm"), StreamReset("again"), TextDelta("Ha"), StreamReset("again"))
+    feed(TextDelta("Hi"), turn(Message("assistant", "Hi")), TextDelta("Ho"))
     assert [one["messageId"] for one in only(feed.wires, "TEXT_MESSAGE_START")] == [
-        "message_0_0.root", "message_0_0r1.root", "message_1_0.root",
+        "message_0_0.root", "message_0_0r1.root", "message_0_0r2.root", "message_1_0.root",
     ]  # fmt: skip
 
 
@@ -368,13 +370,14 @@ def test_only_the_run_itself_pauses_and_a_call_of_two_agents_of_one_name_is_unce
 
 def test_a_result_that_the_client_gave_is_not_shown_to_it() -> None:
     feed = Feed().begin()
-    feed(turn(asked("c1"), asked("c2")))
-    first, second = (one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START"))
-    feed.fold.answer({first: {"id": "m", "role": "tool", "toolCallId": first, "content": "seen"}})
-    feed(result_of("c1"), result_of("c2", error="Denied"), result_of("unknown"))
+    feed(turn(asked("c1"), asked("c2"), asked("c3")))
+    first, second, third = (one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START"))
+    for identity, call in (("m1", first), ("m3", third)):
+        feed.fold.answer({call: {"id": identity, "role": "tool", "toolCallId": call, "content": "seen"}})
+    feed(result_of("c1"), result_of("c2", error="Denied"), result_of("c3"), result_of("unknown"))
     [result] = only(feed.wires, "TOOL_CALL_RESULT")
     assert (result["toolCallId"], result["metadata"]) == (second, {"error": "Denied"})
-    assert [one["id"] for one in feed.fold.messages if one["role"] == "tool"] == ["m", f"result_{second}"]
+    assert [one["id"] for one in feed.fold.messages if one["role"] == "tool"] == ["m1", "m3", f"result_{second}"]
 
 
 def test_a_part_of_a_run_counts_what_was_used_since_its_pause() -> None:
@@ -489,3 +492,78 @@ def test_the_last_of_several_messages_of_a_response_may_grow() -> None:
     feed.end()
     assert [one["content"] for one in feed.fold.messages[1:]] == ["One.", "Two."]
     assert [one["delta"] for one in only(feed.wires, "TEXT_MESSAGE_CONTENT")] == ["One.", "o."]
+
+
+def test_a_withdrawn_thought_is_refilled_once_and_only_in_its_turn() -> None:
+    feed = Feed().begin()
+    feed(ReasoningDelta("Hm"), StreamReset("again"), ReasoningDelta("So"), TextDelta("Hi"), ReasoningDelta("Ah"))
+    withdrawn, refilled, new = (one["messageId"] for one in only(feed.wires, "REASONING_START"))
+    assert withdrawn == refilled != new
+    feed = Feed().begin()
+    feed(ReasoningDelta("Hm"), StreamReset("again"), turn(Message("assistant", "Hi")), ReasoningDelta("Ah"))
+    withdrawn, new = (one["messageId"] for one in only(feed.wires, "REASONING_START"))
+    assert withdrawn != new
+
+
+def test_a_text_after_a_thought_is_a_message_of_its_own() -> None:
+    feed = Feed().begin()
+    feed(TextDelta("Hi"), ReasoningDelta("Hm"), TextDelta(" again"))
+    feed.end()
+    assert [(one["role"], one["content"]) for one in feed.fold.messages[1:]] == [
+        ("assistant", "Hi"), ("reasoning", "Hm"), ("assistant", " again"),
+    ]  # fmt: skip
+    assert len({one["id"] for one in feed.fold.messages}) == 4
+
+
+@pytest.mark.parametrize("streamed", range(4))
+def test_media_that_were_not_streamed_follow_those_that_were(streamed: int) -> None:
+    feed = Feed().begin()
+    items = [ContentItem(image=f"https://example.org/{name}.png") for name in "abc"]
+    feed(*map(MediaDelta, items[:streamed]), turn(Message("assistant", items)))
+    shown = "".join(one["delta"] for one in only(feed.wires, "TEXT_MESSAGE_CONTENT"))
+    assert [shown.count(f"{name}.png") for name in "abc"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        ([TextDelta("Hallo")], Message("assistant", "Hello")),
+        (
+            [TextDelta("Ha"), ReasoningDelta("Hm"), TextDelta("llo")],
+            Message("assistant", "Hello", reasoning_content="Hm"),
+        ),
+        ([TextDelta("Hallo")], Message("assistant", [ContentItem(text="Hello"), IMAGE])),
+        ([TextDelta("Hallo"), MediaDelta(IMAGE)], Message("assistant", [ContentItem(text="Hello"), IMAGE])),
+        ([FunctionCallDelta(0, "c1", "look", '{"a": 1}')], asked("c1", arguments='{"a": 2}')),
+    ],
+    ids=["text", "two texts", "a medium that was not streamed", "a medium that was", "arguments"],
+)
+def test_an_answer_that_differs_from_its_pieces_replaces_them(pieces: list[Any], whole: Message) -> None:
+    live, again = Feed().begin(), Feed().begin()
+    live(*pieces, turn(whole))
+    again(turn(whole))
+    [snapshot] = only(live.wires, "MESSAGES_SNAPSHOT")
+    assert snapshot["messages"] == live.fold.messages
+    shown, expected = (
+        [content_of(one) for one in feed.fold.messages if one["role"] == "assistant"] for feed in (live, again)
+    )
+    assert shown == expected
+
+
+def test_calls_that_are_streamed_out_of_order_keep_their_arguments() -> None:
+    feed = Feed().begin()
+    feed(FunctionCallDelta(1, "c1", "look", "[1]"), FunctionCallDelta(0, "c0", "look", "[0]"))
+    feed(turn(asked("c0", arguments="[0]"), asked("c1", arguments="[1]")))
+    assert only(feed.wires, "MESSAGES_SNAPSHOT") == []
+    later, earlier = (one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START"))
+    feed(result_of("c0"), result_of("c1"))
+    assert [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_RESULT")] == [earlier, later]
+
+
+def test_a_state_that_a_nested_agent_changes_names_the_agent() -> None:
+    feed = Feed().begin()
+    feed(turn(asked("c1"), asked("c2")), run="below", depth=1)
+    for call_id in ("c1", "c2"):
+        feed(result_of(call_id, metadata={STATE: {call_id: 1}}), run="below", depth=1)
+    for kind in ("STATE_SNAPSHOT", "STATE_DELTA"):
+        assert [one["subagentRunId"] for one in only(feed.wires, kind)] == ["below"]

@@ -365,16 +365,25 @@ class EventFold:
             if whole.startswith(shown):
                 yield from self._grow(speaker, "reasoning" if role == "reasoning" else "assistant", whole[len(shown) :])
             elif role == "assistant":
-                self._answer_of(speaker)["content"] = "".join(text_of(message) for message in spoken)
+                yield from self._close(speaker)
+                self._set_text(speaker, "".join(text_of(message) for message in spoken))
                 is_off = True
-        for item in [item for item in items if item.text is None][speaker.media :]:
-            yield from self._grow(speaker, "assistant", markdown_of(item), is_medium=True)
+        if not is_off:
+            for item in [item for item in items if item.text is None][speaker.media :]:
+                yield from self._grow(speaker, "assistant", markdown_of(item), is_medium=True)
         are_calls_off = yield from self._finish_calls(speaker, spoken)
         yield from self._close(speaker)
         if is_off or are_calls_off:
             yield self.snapshot()
         speaker.begin_turn()
         speaker.turns, speaker.attempt = speaker.turns + 1, 0
+
+    def _set_text(self, speaker: _Speaker, text: str) -> None:
+        """Replace everything the agent has written in this turn, including its media."""
+        answer = self._answer_of(speaker)
+        answer["content"] = text
+        others = [one["id"] for one in speaker.made if one["role"] == "assistant" and one is not answer]
+        self.messages = [one for one in self.messages if one["id"] not in others]
 
     # --- calls ---
 
