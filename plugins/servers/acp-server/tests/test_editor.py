@@ -347,6 +347,19 @@ def test_a_session_of_an_agent_that_is_gone_goes_on_with_the_first_one(tmp_path:
     assert editor.text() == "Goodbye.2 questions"
 
 
+def test_a_session_goes_on_with_the_agent_that_answered_last() -> None:
+    serving = Serving({**make_agents(), "group": make_group()})
+
+    async def work(connection: Any, _: Editor) -> str:
+        for agent in ("helper", "group"):
+            run_id = await serving.start(agent, "Hi", session="s")
+            assert [one async for one in serving.attach(run_id)]
+        loaded = await connection.load_session(cwd="/", session_id="s", mcp_servers=[])
+        return str(loaded.modes.current_mode_id)
+
+    assert talk(work, serving=serving) == "group"
+
+
 def test_an_unknown_session_is_an_error() -> None:
     async def work(connection: Any, _: Editor) -> list[int]:
         codes = []
@@ -515,6 +528,7 @@ def test_a_prompt_begins_a_run_after_another_client_ended_the_one_that_waited(
         with pytest.raises(RequestError):
             await prompt(prompt=[text_block("I do.")])
         await prompt(prompt=[text_block("Lunch again!")])
+        assert "Lunch again!" in [run.title for run in await serving.runs(session=session.session_id)]
 
     editor = Editor()
     talk(work, editor, serving=serving)
@@ -666,15 +680,18 @@ def test_a_call_that_may_have_been_made_is_asked_about_also_if_it_is_always_allo
     assert paid == [3]  # the second answer is no option of its question
 
 
-def test_a_nested_agent_asks_in_its_own_name() -> None:
+@pytest.mark.parametrize(("option", "status"), [("allow", "completed"), ("reject", "failed")])
+def test_a_nested_agent_asks_in_its_own_name(option: str, status: str) -> None:
     paid.clear()
-    editor = Editor()
+    editor = Editor(option)
     ask("delegate", editor)
-    assert [asked["title"] for asked in editor.asked] == ["clerk: pay"]
-    assert paid == [3]
+    (asked,) = editor.asked
+    assert asked["title"] == "clerk: pay"
+    assert paid == ([3] if option == "allow" else [])
     open_ids = {update["toolCallId"] for update in editor.updates if "toolCallId" in update}
-    ended = {one["toolCallId"] for one in editor.of("tool_call_update") if one.get("status") == "completed"}
-    assert open_ids | {editor.asked[0]["toolCallId"]} == ended
+    updates = [one for one in editor.of("tool_call_update") if one.get("status") in ("completed", "failed")]
+    assert open_ids | {asked["toolCallId"]} == {one["toolCallId"] for one in updates}
+    assert [one["status"] for one in updates if one["toolCallId"] == asked["toolCallId"]][:1] == [status]
 
 
 def test_a_question_of_a_running_call_reaches_the_person() -> None:
@@ -747,6 +764,8 @@ def test_a_prompt_that_is_cancelled_before_its_run_has_begun_ends_the_run() -> N
     async def main() -> Any:
         class Slow(Serving):
             async def start(self, *arguments: Any, **options: Any) -> str:
+                with pytest.raises(RequestError, match="is already answering"):
+                    await agent.prompt([text_block("Hi")], session)
                 await agent.cancel(session)
                 return await super().start(*arguments, **options)
 

@@ -71,15 +71,16 @@ TITLES: list[tuple[str, str]] = [
     ("{}", "look_up"),
     ("no JSON", "look_up"),
     ('["a"]', "look_up"),
+    ("[" * 100_000, "look_up"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "title"), TITLES)
+@pytest.mark.parametrize(("arguments", "title"), TITLES, ids=lambda text: text[:40])
 def test_a_title_is_the_name_and_the_first_short_argument(arguments: str, title: str) -> None:
     shown = show_call(FunctionCall("look_up", arguments), "/work")
     assert shown.title == title
     assert show_call(FunctionCall("look_up", arguments), "/work", agent="clerk").title == f"clerk: {title}"
-    assert shown.arguments == (arguments if arguments == "no JSON" else json.loads(arguments))
+    assert shown.arguments == (json.loads(arguments) if arguments.endswith(("}", "]")) else arguments)
 
 
 PLACES: list[tuple[str, dict[str, Any], tuple[str, int | None] | None]] = [
@@ -109,7 +110,8 @@ def test_a_call_shows_the_file_of_the_workspace_that_it_touches(
 
 def test_only_a_call_that_writes_a_whole_text_replaces_a_file(tmp_path: Path) -> None:
     file = tmp_path.resolve() / "a.txt"
-    edit = {"path": "a.txt", "edits": [{"old_text": "a", "new_text": "b"}, {"old_text": 1, "new_text": "b"}, "x"]}
+    unusable = [{"old_text": 1, "new_text": "b"}, {"old_text": "a"}, {"old_text": "a", "new_text": 1}, {}, "x"]
+    edit = {"path": "a.txt", "edits": [{"old_text": "a", "new_text": "b"}, *unusable]}
     for name, arguments, is_whole in (
         ("write_file", {"path": "a.txt", "content": "x"}, True),
         ("write_file", {"path": "a.txt", "content": 7}, False),
@@ -170,12 +172,18 @@ def test_texts_are_chunks_of_one_message_in_each_turn() -> None:
 def test_a_turn_that_begins_again_shows_only_what_is_new(pieces: list[str], new: list[str], is_same: bool) -> None:
     feed = Feed()
     feed(TurnStarted(1))
+    feed(TextDelta("Well. "))
+    feed(StreamReset("broken"))
+    feed(TurnStarted(2))
+    assert texts(feed(ReasoningDelta("hm"))) == ["hm"]
     (first,) = feed(TextDelta("The "))
     feed(StreamReset("broken"))
     assert feed(ReasoningDelta("again")) == []  # thoughts were shown
     chunks = [chunk for piece in pieces for chunk in feed(TextDelta(piece))]
     assert texts(chunks) == new
     assert all((chunk["messageId"] == first["messageId"]) == is_same for chunk in chunks)
+    feed(StreamReset("broken again"))
+    assert [chunk for piece in pieces for chunk in feed(TextDelta(piece))] == []
 
 
 def finished(call_id: str, *items: ContentItem, error: str = "", metadata: Any = None) -> ToolFinished:
@@ -193,14 +201,19 @@ def test_a_call_has_one_id_from_its_start_to_its_result_and_another_one_next_tim
     for _ in range(2):
         (start,) = feed(ToolStarted(0, "c1", CALL))
         (progress,) = feed(ToolProgress(0, "c1", "half"))
-        sources = {"sources": ["https://example.org/a", "/srv/secret.pdf"]}
-        items = ContentItem(text="A tree."), ContentItem(image=PIXEL), ContentItem(file="/srv/secret.pdf")
+        sources = {"sources": ["https://example.org/a", "http://example.org/b", "/srv/secret.pdf"]}
+        items = (
+            ContentItem(text=""),
+            ContentItem(text="A tree."),
+            ContentItem(image=PIXEL),
+            ContentItem(file="/srv/secret.pdf"),
+        )
         (end,) = feed(finished("c1", *items, error=error, metadata=sources))
         assert [start["sessionUpdate"], progress["sessionUpdate"]] == ["tool_call", "tool_call_update"]
         assert (start["status"], start["title"], start["rawInput"]) == ("in_progress", "look_up oak", {"word": "oak"})
         assert (progress["content"][0]["content"]["text"], end["status"]) == ("half", status)
         shown = [one["content"].get("text") or one["content"].get("uri", "image") for one in end["content"]]
-        assert shown == ["A tree.", "image", "https://example.org/a"]
+        assert shown == ["A tree.", "image", "https://example.org/a", "http://example.org/b"]
         ids.append({one["toolCallId"] for one in (start, progress, end)})
     assert [len(one) for one in ids] == [1, 1]
     assert ids[0] != ids[1]
@@ -215,11 +228,13 @@ def test_calls_of_two_runs_with_one_id_are_two_calls_and_those_of_nested_agents_
 
 def test_a_call_that_was_never_begun_is_shown_with_what_the_model_wanted() -> None:
     feed = Feed()
-    wanted = Message("assistant", "", function_call=CALL, extra={"function_id": "c1"})
-    assert feed(TurnFinished(1, (wanted,), Usage())) == []
-    start, end = feed(finished("c1", ContentItem(text="No."), error="Denied"))
-    assert (start["title"], start["sessionUpdate"], end["status"]) == ("look_up oak", "tool_call", "failed")
-    start, _ = feed(finished("c2", ContentItem(text="No."), error="Denied"))
+    wanted = {"c1": FunctionCall("look_up", '{"word": "oak"}'), "c2": FunctionCall("look_up", '{"word": "elm"}')}
+    calls = [Message("assistant", "", function_call=call, extra={"function_id": one}) for one, call in wanted.items()]
+    assert feed(TurnFinished(1, tuple(calls), Usage())) == []
+    for call_id, word in (("c1", "oak"), ("c2", "elm")):
+        start, end = feed(finished(call_id, ContentItem(text="No."), error="Denied"))
+        assert (start["title"], start["sessionUpdate"], end["status"]) == (f"look_up {word}", "tool_call", "failed")
+    start, _ = feed(finished("c3", ContentItem(text="No."), error="Denied"))
     assert start["title"] == "look_up"
 
 
@@ -240,6 +255,28 @@ def test_the_change_of_a_file_stays_to_be_seen_unless_the_call_failed(tmp_path: 
         feed(finished("c1", ContentItem(text="ok"), error=error))
         (start,) = feed(ToolStarted(0, "c1", call))
         assert "oldText" not in start["content"][0]
+
+
+def test_a_terminal_belongs_to_one_call_while_it_runs() -> None:
+    feed, key = Feed(), ("r", "c1")
+    for _ in range(2):
+        (start,) = feed(ToolStarted(0, "c1", CALL))
+        assert start["content"] == []
+        feed.updates.terminals[key] = "t"
+        (shown,) = feed.updates.show_terminal(key)
+        assert shown.tool_call_id == start["toolCallId"]  # type: ignore[union-attr]
+        assert "content" not in feed(finished("c1", ContentItem(text="ok")))[0]
+        assert key not in feed.updates.terminals
+        feed.updates.terminals[key] = "t"
+        assert list(feed.updates.show_terminal(key)) == [], "the next call of this id has not begun"
+        del feed.updates.terminals[key]
+
+
+def test_a_call_that_was_proposed_keeps_its_entry_when_it_starts() -> None:
+    feed = Feed()
+    call_id, _ = feed.updates.propose("r", "c1", CALL, "")
+    (start,) = feed(ToolStarted(0, "c1", CALL))
+    assert (start["sessionUpdate"], start["toolCallId"]) == ("tool_call_update", call_id)
 
 
 @pytest.mark.parametrize(
@@ -279,6 +316,50 @@ def test_only_an_approval_without_doubt_is_given_because_its_tool_is_always_allo
     waiting = WaitingCall(call_id="c1", call=CALL, kind=kind, in_doubt=in_doubt)
     assert asyncio.run(agent._ask(session, Updates(""), "r", waiting)) is (options is None)
     assert asked == ([] if options is None else [options])
+
+
+def ask(session: _Session, request_permission: Any, *tools: str) -> list[bool]:
+    """Ask for the approval of a call of each tool."""
+
+    async def ask_for_each() -> list[bool]:
+        agent = EditorAgent(SimpleNamespace(agents={}))  # type: ignore[arg-type]
+        agent.on_connect(SimpleNamespace(request_permission=request_permission))  # type: ignore[arg-type]
+        waiting = [WaitingCall(call_id="c1", call=FunctionCall(name, "{}"), kind="approval") for name in tools]
+        answers = [await agent._ask(session, Updates(""), "r", one) for one in waiting]
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return answers
+
+    return asyncio.run(ask_for_each())
+
+
+def test_every_tool_that_is_always_allowed_is_asked_about_once() -> None:
+    asked: list[str] = []
+
+    async def request_permission(_session: str, update: Any, _options: list[Any]) -> Any:
+        asked.append(update.title)
+        return SimpleNamespace(outcome=SimpleNamespace(option_id="always"))
+
+    assert ask(_Session("s", "helper"), request_permission, "pay", "send", "pay", "send") == [True] * 4
+    assert asked == ["pay", "send"]
+
+
+@pytest.mark.parametrize("way", ["cancelled", "refused"])
+def test_a_call_without_an_answer_is_rejected_and_its_question_withdrawn(way: str) -> None:
+    session, withdrawn = _Session("s", "helper"), []
+
+    async def request_permission(*_: Any) -> Any:
+        if way == "refused":
+            raise RequestError(1, "cannot ask")
+        session.cancelled.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            withdrawn.append(way)
+            raise
+
+    assert ask(session, request_permission, "pay") == [False]
+    assert withdrawn == (["cancelled"] if way == "cancelled" else [])
 
 
 def test_only_the_last_message_of_the_person_is_repeated() -> None:
@@ -488,6 +569,19 @@ def test_an_error_of_the_editor_is_one_of_the_tool(error: object, reason: str, m
         with pytest.raises(ToolServiceError, match=f"the editor cannot run the command: .*{reason}"):
             run_in(client)
         assert client.asked[-1] == ("release_terminal", ("s", "t"), {}), "the terminal is released in any case"
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_file_that_a_call_replaces_is_read_once_and_only_by_an_editor_that_can(reads: bool, tmp_path: Path) -> None:
+    client = Client(read_text_file=SimpleNamespace(content="old"))
+    abilities = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=reads))
+    serving: Any = SimpleNamespace(agents={"helper": SimpleNamespace(workspace=str(tmp_path))})
+    session, updates = _Session("s", "helper", workplace=at(client, abilities)), Updates(str(tmp_path))
+    call = FunctionCall("write_file", '{"path": "a.txt", "content": "new"}')
+    for _ in range(2):
+        asyncio.run(EditorAgent(serving)._note_text_before(session, updates, ("r", "c1"), call))
+    assert [name for name, *_ in client.asked] == ["read_text_file"] * reads
+    assert updates.texts_before == ({("r", "c1"): TextBefore("old")} if reads else {})
 
 
 @pytest.mark.parametrize(("exit_code", "code"), [(3, 3), (0, 0), (None, 137)])
