@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+from asyncio import StreamReader
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
+    ClientCapabilities,
+    ElicitationCapability,
     ElicitRequestFormParams,
     ElicitResult,
+    FormElicitationCapability,
+    JSONRPCRequest,
+    ResourceLink,
+    UrlElicitationCapability,
 )
 
 from jackfield import FnCallAgent, tool
@@ -38,11 +47,12 @@ from jackfield.servers import Refusal, RequestRefusedError
 from jackfield.testing import ScriptedModel
 from jackfield_mcp_server.errors import BUSY, error_data, errors_of_protocol
 from jackfield_mcp_server.face import McpServer
+from jackfield_mcp_server.pipes import open_pipes
 from jackfield_mcp_server.progress import Progress
-from jackfield_mcp_server.questions import read_answers, requests_of
+from jackfield_mcp_server.questions import Asker, read_answers, requests_of
 from jackfield_mcp_server.results import refused_arguments, result_of, result_of_call
-from jackfield_mcp_server.tools import _read_state
-from jackfield_serving import RunInfo, Serving, WaitingCall
+from jackfield_mcp_server.tools import AgentTools, DirectTool, _read_state
+from jackfield_serving import RunInfo, Serving, ToolInfo, WaitingCall
 
 PIXEL = "data:image/png;base64,iVBO"
 SOUND = "data:audio/wav;base64,UklG"
@@ -66,12 +76,17 @@ def test_an_answer_has_its_text_then_media_then_sources_then_notes() -> None:
     media = Message("assistant", [ContentItem(text="Low."), ContentItem(image=PIXEL), ContentItem(audio=SOUND)])
     old = Message("assistant", [ContentItem(image="data:image/gif;base64,R0lG")])
     sources = [Source("https://example.org/a"), Source("/srv/secret.pdf"), Source("https://example.org/a")]
-    result = result_of(run("Low.", [old, media]), sources, ["A note."])
+    passage = ResourceLink(uri="jackfield://runs/r1/sources/1", name="a.pdf")
+    result = result_of(run("Low.", [old, media]), sources, ["A note."], [passage])
     assert shown(result) == [
-        "text:Low.", "image:image/png", "audio:audio/wav", "resource_link:https://example.org/a", "text:A note.",
+        "text:Low.", "image:image/png", "audio:audio/wav", "resource_link:https://example.org/a",
+        "resource_link:jackfield://runs/r1/sources/1", "text:A note.",
     ]  # fmt: skip
     assert (result.structured_content, bool(result.is_error)) == ({"text": "Low.", "conversation": "r1"}, False)
     assert result.content[1].data == "iVBO"
+    assert shown(result_of(run("Low.", [media, Message("function", media.items, name="look")]), [], [])) == [
+        "text:Low."
+    ]
 
 
 ENDS: list[tuple[dict[str, Any], list[str], bool]] = [
@@ -117,7 +132,8 @@ def test_the_result_of_a_call_is_that_of_the_last_tool_message(is_failed: bool) 
     result = result_of_call(run("x", response), [Source("http://example.org")], ["note"], is_failed=is_failed)
     assert shown(result) == ["text:rain", "image:image/png", "resource_link:http://example.org", "text:note"]
     assert bool(result.is_error) == is_failed
-    assert shown(result_of_call(run("x", response, error="no", error_kind="E"), [], [], is_failed=False))[0] != "rain"
+    failed = result_of_call(run("x", response, error="no", error_kind="E"), [], [], is_failed=False)
+    assert (failed.is_error, "text:rain" in shown(failed)) == (True, False)
     early = result_of_call(run("", response[:1], stop_reason="cancelled"), [], [], is_failed=False)
     assert (early.is_error, shown(early)) == (True, ["text:The run ended early: cancelled."])
 
@@ -146,6 +162,7 @@ CODES: list[tuple[int, str, float | None, int | None, int, dict[str, object]]] =
     (400, "invalid_json", None, INVALID_PARAMS, PARSE_ERROR, {"code": "invalid_json"}),
     (429, "busy", 2.6, INVALID_PARAMS, BUSY, {"code": "busy", "retryAfter": 3}),
     (503, "busy", 0.1, None, BUSY, {"code": "busy", "retryAfter": 1}),
+    (429, "busy", 0.0, INVALID_PARAMS, BUSY, {"code": "busy", "retryAfter": 1}),
     (499, "y", None, None, INVALID_REQUEST, {"code": "y"}),
     (500, "internal", None, INVALID_PARAMS, INTERNAL_ERROR, {"code": "internal"}),
 ]
@@ -198,6 +215,7 @@ def test_progress_names_each_step_and_counts_it() -> None:
         (0, ReasoningDelta("x")),  # the thousandth character
         (0, TextDelta("x" * 999)),
         (0, TextDelta("x")),
+        (0, TextDelta("x" * 999)),
         (0, TurnStarted(2)),
         (0, TextDelta("x" * 999)),  # each turn counts anew
         (0, ToolStarted(0, "c", FunctionCall("look_up", "{}"))),
@@ -239,7 +257,9 @@ FORMS: list[tuple[WaitingCall, str, str, str]] = [
         "Allow the call pay {}? The call may already have been made.", "allow",
     ),
     (waiting("approval", {"form": FORM}), "approval:c:1", f"Allow the call pay {json.dumps({'form': FORM})}?", "allow"),
+    (waiting("approval", "{\n}"), "approval:c:1", "Allow the call pay {\\n}?", "allow"),
     (waiting("question", "no JSON"), "question:c:1", "Allow the call pay no JSON?", "allow"),
+    (waiting("question", "[1]"), "question:c:1", "Allow the call pay [1]?", "allow"),
     (waiting("question", {"form": FORM}), "form:c:1", "pay requests these values.", "size"),
     (waiting("question", {"form": FORM, "message": "Which\nsize?"}), "form:c:1", "Which\\nsize?", "size"),
     (waiting("input"), "input:c:1", "The agent is waiting for your message.", "message"),
@@ -281,6 +301,107 @@ def test_only_an_accepted_form_allows_anything(
     assert answers == ({} if expected is None else {"c:1": expected})
 
 
+MODES: list[tuple[ElicitationCapability | None, bool]] = [
+    (None, False),
+    (ElicitationCapability(), True),
+    (ElicitationCapability(form=FormElicitationCapability()), True),
+    (ElicitationCapability(url=UrlElicitationCapability()), False),
+    (ElicitationCapability(form=FormElicitationCapability(), url=UrlElicitationCapability()), True),
+]
+
+
+@pytest.mark.parametrize(("elicitation", "can_ask"), MODES, ids=["none", "unnamed", "form", "url", "both"])
+@pytest.mark.parametrize("can_send", [True, False])
+def test_only_a_client_that_shows_forms_is_asked(
+    elicitation: ElicitationCapability | None, can_ask: bool, can_send: bool
+) -> None:
+    asked: list[str] = []
+
+    async def elicit_form(message: str, *_: Any) -> ElicitResult:
+        asked.append(message)
+        return ElicitResult(action="accept", content={"allow": True})
+
+    session = SimpleNamespace(
+        client_capabilities=ClientCapabilities(elicitation=elicitation),
+        can_send_request=can_send,
+        elicit_form=elicit_form,
+    )
+    context: Any = SimpleNamespace(session=session, request_id=1)
+    asker = Asker(context)
+    assert asker.can_ask == can_ask
+    answers, notes = asyncio.run(asker.ask([waiting("approval")]))
+    is_asked = can_ask and can_send
+    assert (answers, len(asked), len(notes)) == ({"c:1": is_asked}, is_asked, not is_asked)
+
+
+# --- lines ---
+
+
+class Sent:
+    """A stream to a client that leaves after the first message."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    async def drain(self) -> None:
+        if len(self.lines) > 1:
+            raise BrokenPipeError
+
+
+LINES: list[tuple[bytes, int | None]] = [
+    (b" \n", None),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "a"}\n', None),
+    (b"no JSON\n", PARSE_ERROR),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "a", "id": 2}\n', PARSE_ERROR),
+    (b'{"jsonrpc": "2.0", "id": []}\n', INVALID_REQUEST),
+    (b'{"a": "' + b"x" * 3000 + b'"}\n', INVALID_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), LINES, ids=lambda value: str(value)[:40])
+def test_each_line_is_a_message_or_an_error_and_the_next_one_is_read(line: bytes, code: int | None) -> None:
+    async def main() -> list[Any]:
+        reader, sent = StreamReader(limit=1000), Sent()
+        reader.feed_data(line + b'{"jsonrpc": "2.0", "id": 2, "method": "b"}\n')
+        reader.feed_eof()
+        writer: Any = sent
+        async with asyncio.timeout(10), open_pipes(reader, writer) as (incoming, outgoing), outgoing:
+            methods = [message.message.method async for message in incoming]  # type: ignore[union-attr]
+        assert methods == (["a", "b"] if b'"a"}' in line else ["b"])
+        return [json.loads(one)["error"]["code"] for one in sent.lines]
+
+    assert asyncio.run(main())[:1] == ([] if code is None else [code])
+
+
+def test_a_connection_that_breaks_ends_the_messages() -> None:
+    async def main() -> None:
+        reader = StreamReader()
+        reader.set_exception(ConnectionResetError())
+        writer: Any = Sent()
+        async with asyncio.timeout(10), open_pipes(reader, writer) as (incoming, outgoing), outgoing:
+            assert [message async for message in incoming] == []
+
+    asyncio.run(main())
+
+
+def test_nothing_is_written_to_a_client_that_has_left() -> None:
+    async def main() -> int:
+        reader, sent = StreamReader(), Sent()
+        writer: Any = sent
+        async with asyncio.timeout(10), open_pipes(reader, writer) as (incoming, outgoing):
+            for _ in range(4):
+                await outgoing.send(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="a")))
+            outgoing.close()
+            reader.feed_eof()
+            assert [message async for message in incoming] == []
+        return len(sent.lines)
+
+    assert asyncio.run(main()) == 2
+
+
 # --- names and states ---
 
 
@@ -314,6 +435,25 @@ def test_names_of_agents_are_names_of_tools_and_each_names_one(names: list[str],
         return
     with pytest.raises(ConfigError, match=reason):
         face.app(serving)
+
+
+def test_sessions_end_when_the_settings_say_so() -> None:
+    face = McpServer({"idle_s": 7})
+    face.app(Serving({"a": agent()}))
+    assert face._manager is not None
+    assert face._manager.session_idle_timeout == 7
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_tool_is_offered_with_what_its_agent_says_of_it(read_only: bool) -> None:
+    info = ToolInfo(name="look", description="Look.", parameters={"type": "object"}, read_only=read_only)
+    serving: Any = SimpleNamespace(agents={})
+    nobody: Any = None
+    listed = asyncio.run(AgentTools(serving, {"a__look": DirectTool("a", info)}).list_tools(nobody, None))
+    [shown_tool] = listed.tools
+    assert (shown_tool.name, shown_tool.description) == ("a__look", "Look.")
+    assert shown_tool.annotations is not None
+    assert shown_tool.annotations.read_only_hint is read_only
 
 
 @pytest.mark.parametrize("state", ["", "r", "r.", ".7", "r.x", "r.-1", f"r.{'1' * 21}"])

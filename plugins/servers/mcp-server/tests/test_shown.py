@@ -87,7 +87,7 @@ def test_a_page_has_100_resources_and_names_the_next_one_only_if_there_is_one(
     assert seen == pages
     assert len(set(uris)) == count
     assert listed(resources, "999999999") == ([], None)
-    for wrong in ("x", "-1", "1" * 10):
+    for wrong in ("x", "-1", "²", "1" * 10):
         with pytest.raises(MCPError, match="invalid cursor: start again without a cursor"):
             listed(resources, wrong)
 
@@ -99,6 +99,8 @@ def test_documents_of_one_name_have_numbers_and_no_folders(tmp_path: Path, monke
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "n 1.txt").write_text(text)
         names.append(str(tmp_path / folder / "n 1.txt"))
+    (tmp_path / "n 1.txt").symlink_to(tmp_path / "gone.txt")
+    names.append(str(tmp_path))
     resources = resources_of(Runs(*names, "https://example.org/n.txt"))
     base = "jackfield://agents/clerk%2F1/documents/n%201.txt"
     assert listed(resources)[0] == [base, f"{base}/3"]
@@ -128,14 +130,16 @@ def test_the_passages_of_an_answer_are_numbered_once_each_and_those_of_nested_ag
         cited("low at six", page=1),
         cited("low at six", page=2),
         cited("low at six", page=1, location="b.pdf"),
+        cited("high at noon", page=1),
         cited(""),
     ]
-    resources = resources_of(Runs(r=("ended", events), s=("running", events)))
+    resources = resources_of(Runs(r=("ended", events), s=("running", events), w=("waiting", events)))
     base = "jackfield://runs/r/sources"
-    assert listed(resources)[0] == [f"{base}/{number}" for number in (1, 2, 3)]
-    assert [read(resources, f"{base}/{number}").text for number in (1, 3)] == ["low at six"] * 2
+    assert listed(resources)[0] == [f"{base}/{number}" for number in (1, 2, 3, 4)]
+    assert [read(resources, f"{base}/{number}").text for number in (1, 3, 4)] == ["low at six"] * 2 + ["high at noon"]
+    assert read(resources, "jackfield://runs/%72/sources/4").text == "high at noon"
     for uri in (
-        f"{base}/0", f"{base}/4", f"{base}/x", f"{base}/{'1' * 10}", f"{base}/1/2", "jackfield://runs/s/sources/1",
+        f"{base}/0", f"{base}/5", f"{base}/²", f"{base}/x", f"{base}/{'1' * 10}", f"{base}/1/2", "jackfield://runs/s/sources/1",
         "jackfield://runs/t/sources/1", f"x{base}/1", "runs/r/sources/1", f"{base}/{'0' * 2000}1",
     ):  # fmt: skip
         with pytest.raises(MCPError, match="no such resource: list the resources"):
@@ -151,6 +155,8 @@ def test_a_passage_is_cut_and_its_size_is_that_of_its_text(monkeypatch: pytest.M
     [resource] = passages.resources("r")
     assert (str(link.uri), link.size, link.mime_type) == ("jackfield://runs/r/sources/1", 6, "text/plain")
     assert (str(resource.uri), resource.size, resource.name) == (str(link.uri), 6, link.name)
+    passages.feed(cited("x", location=""))
+    assert passages.resources("r")[-1].name == "source"
 
 
 @pytest.mark.parametrize(
@@ -160,6 +166,7 @@ def test_a_passage_is_cut_and_its_size_is_that_of_its_text(monkeypatch: pytest.M
         ("application/json", b"{}", True),
         ("application/octet-stream", b"Ebbe um sieben", True),
         ("application/pdf", b"%PDF-1.7", False),
+        ("application/pdf", b"Ebbe um sieben", False),
         ("image/svg+xml", b"<svg/>", False),
         ("audio/wav", b"RIFF", False),
         ("video/mp4", b"ftyp", False),
@@ -183,9 +190,10 @@ def test_prompts_are_the_suggestions_of_each_agent_with_their_numbers() -> None:
     params: Any = SimpleNamespace(name="a-2")
     [message] = asyncio.run(prompts.get_prompt(NOBODY, params)).messages
     assert (message.role, message.content.text) == ("user", "Two?")  # type: ignore[union-attr]
-    params = SimpleNamespace(name="a-0")
-    with pytest.raises(MCPError, match="unknown prompt 'a-0'"):
-        asyncio.run(prompts.get_prompt(NOBODY, params))
+    for name, shown in (("a-0", "'a-0'"), ("x" * 101, f"'{'x' * 100}'")):
+        params = SimpleNamespace(name=name)
+        with pytest.raises(MCPError, match=f"unknown prompt {shown}:"):
+            asyncio.run(prompts.get_prompt(NOBODY, params))
 
 
 # --- requests ---
