@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from decimal import Decimal
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -174,7 +175,7 @@ def test_a_line_of_json_is_one_object(caplog: pytest.LogCaptureFixture) -> None:
             if form == "json":
                 values = json.loads(line)
                 assert {"time", "level", "step", "run", "agent"} <= values.keys()
-                assert values["time"].endswith("+00:00"), "in UTC"
+                assert re.fullmatch(r"[-0-9]{10}T[0-9:]{8}\.[0-9]{3}\+00:00", values["time"]), "milliseconds in UTC"
                 assert abs(datetime.fromisoformat(values["time"]).timestamp() - record.created) < 0.002
 
 
@@ -289,8 +290,11 @@ def test_a_handler_takes_lines_of_its_level_and_above(
 ) -> None:
     handler = logging.NullHandler(level)
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    LogObserver().observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    observer = LogObserver()
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
     assert ("run started" in capsys.readouterr().err) == (not takes)
+    observer.observe(RunEvent("r", 2, "a", 0, RunFailed("no", "StoreError")))
+    assert capsys.readouterr().err == "", "each of these handlers takes errors"
 
 
 def test_the_settings_have_these_defaults_and_limits() -> None:
@@ -320,6 +324,11 @@ STEPS: list[tuple[Any, str, str]] = [
     (
         TurnFinished(3, (), Usage(cost=Decimal("0.5"))),
         "INFO turn: {} turn=3 model=n prompt_tokens=0 completion_tokens=0 cost=0.5 seconds=0.5",
+        "",
+    ),
+    (
+        TurnFinished(4, (), Usage(cost=Decimal(0))),
+        "INFO turn: {} turn=4 model=n prompt_tokens=0 completion_tokens=0 cost=0 seconds=0.75",
         "",
     ),
     (ToolStarted(0, "c1", CALL), "DEBUG tool started: {} tool=pay call=c1", "arguments=5"),
@@ -357,10 +366,11 @@ STEPS: list[tuple[Any, str, str]] = [
         "",
     ),
     (PluginEvent("n", {}), "DEBUG report: {} name=n", 'data="{}"'),
+    (PluginEvent("n", MappingProxyType({1: 2})), "DEBUG report: {} name=n", 'data="{1: 2}"'),
     (
         RunFinished("finished", (Message("assistant", "Yes"), Message("assistant", "Last")), Usage(prompt_tokens=7)),
-        "INFO run finished: {} stop_reason=finished turns=3 tool_calls=2 prompt_tokens=7 completion_tokens=0 "
-        "cost=unknown seconds=2.25",
+        "INFO run finished: {} stop_reason=finished turns=4 tool_calls=2 prompt_tokens=7 completion_tokens=0 "
+        "cost=unknown seconds=2.5",
         "text=Last",
     ),
 ]

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
@@ -126,8 +126,8 @@ def test_an_answer_without_a_model_is_not_counted_for_the_model_before(registry:
 def test_the_first_token_is_that_of_the_answer_that_counts(
     registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = iter(range(100))
-    clock = SimpleNamespace(perf_counter=lambda: float(next(times)))
+    times = (2.0**number for number in range(100))
+    clock = SimpleNamespace(perf_counter=lambda: next(times))
     monkeypatch.setattr("jackfield_prometheus.observer.time", clock)
     observer = PrometheusObserver(registry)
     withdrawn = (TextDelta("Oa"), StreamReset("broken"))
@@ -140,9 +140,9 @@ def test_the_first_token_is_that_of_the_answer_that_counts(
         TurnFinished(1, (), Usage()),
     ):
         observer.observe(RunEvent("r", 1, "a", 0, event))
-    # Asked at 1, withdrawn at 2, the first piece at 3, the end at 4.
-    assert _value(registry, "jackfield_time_to_first_token_seconds_sum") == 2
-    assert _value(registry, "jackfield_answer_duration_seconds_sum") == 3
+    # Asked at 2, withdrawn at 4, the first piece at 8, the end at 16.
+    assert _value(registry, "jackfield_time_to_first_token_seconds_sum") == 6
+    assert _value(registry, "jackfield_answer_duration_seconds_sum") == 14
     for event in (TurnStarted(2), TurnFinished(2, (), Usage())):  # it comes in no pieces
         observer.observe(RunEvent("r", 1, "a", 0, event))
     assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 1
@@ -235,8 +235,8 @@ def test_nested_runs_are_counted_under_their_own_agent(registry: CollectorRegist
 def test_names_that_models_make_up_become_no_labels(registry: CollectorRegistry) -> None:
     script = [calls((f"made_up_{number}", {})) for number in range(5)]
     _agent(registry, *script, answer("No.")).ask("Hi")
-    assert _value(registry, "jackfield_tool_calls_total", tool=OTHER) == 5
-    assert _value(registry, "jackfield_tool_calls_total") == 5
+    for name in ("tool_calls_total", "tool_duration_seconds_count", "tool_failures_total"):
+        assert _value(registry, f"jackfield_{name}", tool=OTHER) == _value(registry, f"jackfield_{name}") == 5
 
 
 def test_only_retries_are_counted_as_retries(registry: CollectorRegistry) -> None:
@@ -325,6 +325,7 @@ def test_a_label_has_a_bounded_number_of_values(label: str, registry: CollectorR
     assert _value(registry, "jackfield_answer_duration_seconds_count", **{label: OTHER}) == 50
 
 
+@example(["a\ud800"])
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=()), max_size=150), min_size=1, max_size=4))
 @settings(max_examples=settings().max_examples // 2)
 def test_any_name_can_be_exposed_and_parsed(names: list[str]) -> None:
@@ -394,11 +395,11 @@ def test_the_readme_names_every_metric_with_its_type_and_labels(registry: Collec
 def test_a_run_whose_reader_leaves_is_abandoned_and_any_other_error_is_a_failure(
     kind: str, outcome: str, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = iter((10.0, 12.5))
+    times = iter((10.0, 11.0, 12.5))
     clock = SimpleNamespace(perf_counter=lambda: next(times))
     monkeypatch.setattr("jackfield_prometheus.observer.time", clock)
     observer = PrometheusObserver(registry)
-    for event in (RunStarted(()), RunFailed("no", kind), RunFailed("again", kind)):
+    for event in (RunStarted(()), TurnStarted(1), RunFailed("no", kind), RunFailed("again", kind)):
         observer.observe(RunEvent("r", 1, "a", 0, event))
     assert _value(registry, "jackfield_runs_total", agent="a", outcome=outcome) == 1
     assert _value(registry, "jackfield_runs_total") == 1
@@ -454,3 +455,8 @@ def test_the_processes_of_a_server_are_shown_together(tmp_path: Path) -> None:
         if name == "jackfield_runs_total" and its["agent"] == "helper"
     ]
     assert runs == [2]
+    gauges = [
+        its for name, its, _ in _samples(shown.stdout) if name.startswith("jackfield_runs_") and "total" not in name
+    ]
+    assert gauges
+    assert all("pid" not in its for its in gauges), "the gauges of all processes are added up"
