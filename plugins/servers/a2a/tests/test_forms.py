@@ -76,6 +76,11 @@ def test_each_part_of_a_message_is_read_as_its_kind(part: Any, expected: Any) ->
     assert message.extra == {NOTE: {"id": "m1", "answers": False}}
 
 
+def test_a_message_of_several_texts_keeps_each() -> None:
+    texts = [ContentItem(text="Hi"), ContentItem(text="again")]
+    assert read_message(message_of({"text": "Hi"}, {"text": "again"})).content == texts
+
+
 def test_a_file_keeps_its_name_and_type_and_an_answer_is_noted() -> None:
     file = read_message(message_of({"raw": "JVBERi0=", "filename": "a b.pdf"}, taskId="t")).items[0].value
     assert isinstance(file, str)
@@ -92,9 +97,10 @@ def test_a_file_keeps_its_name_and_type_and_an_answer_is_noted() -> None:
         (message_of({}), "message.parts.0 is empty"),
         (message_of({"raw": ""}), "message.parts.0 is empty"),
         (message_of({"text": "Hi"}, role="ROLE_AGENT"), "must be ROLE_USER"),
+        (message_of({"text": "Hi"}, role="ROLE_UNSPECIFIED"), "must be ROLE_USER"),
         (message_of({"text": "Hi"}, referenceTaskIds=["t"]), "referenceTaskIds is not supported"),
     ],
-    ids=["a path", "a file address", "empty", "no bytes", "an agent", "references"],
+    ids=["a path", "a file address", "empty", "no bytes", "an agent", "no role", "references"],
 )
 def test_a_message_that_cannot_be_read_is_refused(message: A2AMessage, reason: str) -> None:
     with pytest.raises(RequestRefusedError, match=reason):
@@ -136,6 +142,7 @@ def test_an_answer_to_no_open_question_is_refused(parts: list[Any], code: str) -
     with pytest.raises(RequestRefusedError) as caught:
         read_answers(message_of(*parts), waiting_for("pay", "send"))
     assert caught.value.code == code
+    assert code != "not_waiting" or "'c0" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +162,8 @@ def test_only_a_request_with_an_id_is_one(table: dict[str, Any]) -> None:
         read_rpc(table)
     request = read_rpc({"jsonrpc": "2.0", "id": "x", "method": "a"})
     assert (request.id, request.method, request.params) == ("x", "a", {})
+    for params in (None, [], 0):
+        assert read_rpc({"jsonrpc": "2.0", "id": "x", "method": "a", "params": params}).params == params
 
 
 # --- what a client gets ---
@@ -204,9 +213,11 @@ def test_a_task_has_the_state_of_its_run(phase: str, reason: str, state: str) ->
     [
         ({"stop_reason": "time_limit"}, "the run reached a limit: time_limit"),
         ({"stop_reason": "", "error": "sk-secret", "error_kind": "ZeroDivisionError"}, ""),
+        ({"stop_reason": "", "error": "sk-secret"}, "the run failed"),
+        ({"stop_reason": "", "error_kind": "ZeroDivisionError"}, "the run failed"),
         ({}, None),
     ],
-    ids=["a limit", "an error", "finished"],
+    ids=["a limit", "an error", "without its kind", "without its text", "finished"],
 )
 def test_only_a_failed_task_names_a_cause_and_no_insides(more: dict[str, Any], text: str | None) -> None:
     status = status_of(run_of(**more))
@@ -214,6 +225,7 @@ def test_only_a_failed_task_names_a_cause_and_no_insides(more: dict[str, Any], t
     if text is not None:
         [part] = status["message"]["parts"]
         assert text in part["text"]
+        assert ("reached a limit" in part["text"]) == (more["stop_reason"] != "")
         assert "sk-secret" not in str(status)
         assert status["message"]["messageId"] == "status-r-7"
 
@@ -259,7 +271,7 @@ def test_an_answer_is_its_texts_and_then_its_media() -> None:
     image = ContentItem(image="data:image/png;base64,iVBO")
     messages = (
         Message("assistant", [ContentItem(text="See"), image, ContentItem(text=" this.")]),
-        Message("function", "hidden", name="t"),
+        Message("function", [ContentItem(text="hidden"), image], name="t"),
         Message("assistant", ""),
         Message("assistant", "Done."),
     )
@@ -340,6 +352,8 @@ def test_any_other_version_is_refused(header: str | None, shown: str) -> None:
 
 PIXEL = ContentItem(image="data:image/png;base64,iVBO")
 SHOWN = {"raw": "iVBO", "mediaType": "image/png"}
+OTHER = ContentItem(image="https://example.org/a.png")
+SHOWN_OTHER = {"url": "https://example.org/a.png"}
 
 
 def fold_of(*events: Any, **options: Any) -> list[tuple[Any, bool]]:
@@ -364,7 +378,31 @@ def test_an_answer_grows_by_what_is_new_and_turns_are_apart() -> None:
         ([{"text": "See"}], False), ([{"text": " this."}], True), ([{"text": "\n\nDone."}], True),
     ]  # fmt: skip
     before = [Message("assistant", "Before.")]
-    assert fold_of(TextDelta("More."), messages=before) == [([{"text": "\n\nMore."}], True)]
+    assert fold_of(TextDelta("More"), TextDelta("."), messages=before) == [
+        ([{"text": "\n\nMore"}], True), ([{"text": "."}], True),
+    ]  # fmt: skip
+    image = [Message("assistant", [PIXEL])]
+    assert fold_of(TextDelta("More."), messages=image) == [([{"text": "More."}], True)], "it exists already"
+
+
+def test_media_belong_to_their_turn_and_those_that_were_not_streamed_follow() -> None:
+    first, second = (Message("assistant", [ContentItem(text="See"), *media]) for media in ([PIXEL, OTHER, PIXEL], []))
+    assert fold_of(
+        TextDelta("See"), MediaDelta(PIXEL), TurnFinished(1, (first,), Usage()),
+        TextDelta("See"), TurnFinished(2, (second,), Usage()),
+    ) == [
+        ([{"text": "See"}], False), ([SHOWN], True), ([SHOWN_OTHER], True), ([SHOWN], True),
+        ([{"text": "\n\nSee"}], True),
+    ]  # fmt: skip
+
+
+def test_media_that_turn_out_otherwise_are_replaced() -> None:
+    whole = (Message("assistant", [ContentItem(text="See"), OTHER]),)
+    *_, replaced, appended = fold_of(
+        TextDelta("See"), MediaDelta(PIXEL), TurnFinished(1, whole, Usage()), TextDelta("More.")
+    )
+    assert replaced == ([{"text": "See"}, SHOWN_OTHER], False)
+    assert appended == ([{"text": "\n\nMore."}], True)
 
 
 @pytest.mark.parametrize(

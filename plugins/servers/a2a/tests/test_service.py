@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from jackfield.errors import RunNotFoundError
-from jackfield.messages import Message
+from jackfield.events import RunEvent, RunFinished
+from jackfield.messages import Message, Usage
 from jackfield.servers import RequestRefusedError
 from jackfield_a2a.rpc import RpcRequest
 from jackfield_a2a.service import Caller, Tasks, refused_method
@@ -68,6 +69,7 @@ def test_the_tasks_of_a_caller_are_listed_without_their_contents() -> None:
     )  # fmt: skip
     assert [{*task} for task in reply["tasks"]] == [{"id", "contextId", "status"}] * 5
     assert runs.asked == [{"owner": "ada", "session": None, "agent": "clerk", "limit": 10_000}]
+    listed(contextId="x" * 200)
     listed(runs, contextId=" Tälk ")
     assert runs.asked[1]["session"] == " Tälk ", "an id is kept as it is"
 
@@ -94,6 +96,7 @@ def test_pages_follow_each_other_and_the_last_one_names_no_next() -> None:
         reply = listed(pageSize=2, **({"pageToken": token} if token else {}))
         token = reply["nextPageToken"]
         pages.append(ids(reply))
+        assert reply["totalSize"] == 5
     assert pages == [["r0", "r1"], ["r2", "r3"], ["r4"]]
     assert listed(pageSize=5)["nextPageToken"] == ""
 
@@ -146,19 +149,28 @@ def test_contents_are_listed_only_if_they_are_asked_for(wanted: Any, keys: set[s
 )
 def test_a_task_is_found_by_its_agent_and_id(task: str, caller: Caller, is_there: bool) -> None:
     service: Any = Runs()
-    request = RpcRequest(id=1, method="GetTask", params={"id": task})
+    request = RpcRequest(id=1, method="GetTask", params={"id": task, "colour": "unknown to the protocol"})
     if is_there:
         assert asyncio.run(Tasks(service).get(request, caller))["id"] == task
     else:
         with pytest.raises(RequestRefusedError) as caught:
             asyncio.run(Tasks(service).get(request, caller))
         assert (caught.value.status, caught.value.code) == (404, "not_found")
+        assert len(service.asked) == (len(task) < 200 and task.isprintable()), "stores get no odd ids"
+
+
+def test_a_tenant_is_refused_because_each_agent_has_its_own_address() -> None:
+    service: Any = Runs()
+    request = RpcRequest(id=1, method="GetTask", params={"id": "r0", "tenant": "acme"})
+    with pytest.raises(RequestRefusedError, match="tenant is not supported"):
+        asyncio.run(Tasks(service).get(request, ADA))
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
         ({"taskId": "r0"}, "the task has ended: send the message with the task's contextId and without taskId"),
+        ({"taskId": "r0", "contextId": "s"}, "the task has ended: send the message"),
         ({"taskId": "r3"}, "the task is running and accepts no messages: wait"),
         ({"taskId": "r1", "contextId": "other"}, "message.contextId does not match the task: omit contextId"),
         ({"contextId": "x" * 201}, "message.contextId must consist of at most 200"),
@@ -209,11 +221,15 @@ class Followed(Runs):
         self.all[0].phase = phase
         self.cancelled: list[str] = []
         self.ways: list[bool] = []
+        self.events: list[Any] = []
+
+    async def start(self, *_: Any, **__: Any) -> str:
+        return "r0"
 
     async def attach(self, run_id: str, *, cancel_on_leave: bool = False, **_: Any) -> AsyncIterator[Any]:
         self.ways.append(cancel_on_leave)
-        for event in ():
-            yield event
+        for event in self.events:
+            yield SimpleNamespace(event=RunEvent(run_id, 1, "clerk", 0, event))
 
     async def cancel(self, run_id: str, *, owner: str) -> None:
         self.cancelled.append(run_id)
@@ -241,3 +257,47 @@ def test_every_task_that_has_not_ended_can_be_cancelled_and_followed(phase: str)
     runs.ways.clear()
     assert asyncio.run(follow()) == ["task", "statusUpdate"]
     assert runs.ways == [False], "only the client that began a task can end it by leaving"
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_client_that_begins_a_task_may_end_it_by_leaving(is_left: bool) -> None:
+    runs: Any = Followed("running")
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Hi"}]}
+    request = RpcRequest(id=1, method="", params={"message": message})
+    caller = Caller(agent="clerk", owner="ada", is_left=is_left)
+
+    async def begin() -> None:
+        await Tasks(runs).send(request, caller)
+        assert [update async for update in await Tasks(runs).send_streaming(request, caller)]
+
+    asyncio.run(begin())
+    assert runs.ways == [is_left] * 2
+
+
+def followed(runs: Any) -> list[Any]:
+    async def follow() -> list[Any]:
+        updates = await Tasks(runs).subscribe(RpcRequest(id=1, method="", params={"id": "r0"}), ADA)
+        return [update async for update in updates]
+
+    return asyncio.run(follow())
+
+
+def test_an_answer_that_the_task_has_is_not_sent_again_at_its_end() -> None:
+    runs = Followed("running")
+    runs.events = [RunFinished("finished", (Message("assistant", "Answer."),), Usage())]
+    assert [[*update] for update in followed(runs)] == [["task"], ["statusUpdate"]]
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_waiting_task_is_shown_as_working_once_it_is_answered(
+    is_answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Followed("waiting")
+
+    async def run(run_id: str, *, owner: str) -> Any:
+        found = await Runs.run(runs, run_id, owner=owner)
+        return SimpleNamespace(**{**vars(found), "number": 7 + is_answered * (len(runs.asked) > 1)})
+
+    monkeypatch.setattr(runs, "run", run)
+    state = followed(runs)[0]["task"]["status"]["state"]
+    assert state == ("TASK_STATE_WORKING" if is_answered else "TASK_STATE_INPUT_REQUIRED")
