@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield.stores import StoredRun
@@ -32,6 +32,7 @@ def record(store: SQLiteStore, run_id: str, text: str) -> None:
     asyncio.run(store.create(StoredRun(run_id=run_id), [entry]))
 
 
+@example(['a "b" c', "ab"], '"b"')
 @given(st.lists(TEXTS, min_size=1, max_size=6), TEXTS)
 @settings(max_examples=settings().max_examples // 2)
 def test_a_search_gives_what_reading_every_record_gives(

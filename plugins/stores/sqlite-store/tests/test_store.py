@@ -218,6 +218,58 @@ def test_a_child_holds_nothing_of_its_parent_and_releases_nothing(make: Make, mo
     assert entries_of(store, "r") == ["first", "second"]
 
 
+FORKS = """
+import os, sys
+from pathlib import Path
+from jackfield_sqlite_store.owners import Owner, is_held
+
+folder = Path(sys.argv[1])
+
+def run_in_child(work):
+    if not (child := os.fork()):
+        work()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+owner = Owner(folder)
+hold = owner.take()
+run_in_child(owner.close)
+print("after a child closed its copy:", is_held(folder, hold))
+
+reader, writer = os.pipe()
+has_begun, beginning = os.pipe()
+if not os.fork():
+    os.close(writer)
+    os.write(beginning, b"x")
+    os.read(reader, 1)  # until the parent closes its end
+    os._exit(0)
+os.read(has_begun, 1)
+os.close(owner._handles[""])  # as at the end of the parent, which a child survives
+print("after the parent ended:", is_held(folder, hold))
+os.close(writer)
+
+other = Owner(folder)
+number = other._handles[""]
+other.close()
+os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+def write():
+    os.write(number, b"x")
+    print("the child of a closed owner keeps other files of that number", flush=True)
+run_in_child(write)
+"""
+
+
+def test_a_forked_child_neither_ends_nor_prolongs_the_locks_of_its_parent(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "after a child closed its copy: True",
+        "after the parent ended: False",
+        "the child of a closed owner keeps other files of that number",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -228,8 +280,9 @@ def test_a_child_holds_nothing_of_its_parent_and_releases_nothing(make: Make, mo
 )
 @pytest.mark.parametrize("resumed", [False, True], ids=["from its beginning", "after a pause"])
 @pytest.mark.parametrize("state", ["running", "finished"])
+@pytest.mark.parametrize("late", [["late"], []], ids=["an entry", "nothing"])
 def test_a_run_that_was_lost_to_another_process_gets_no_entry_and_its_lock_ends(
-    change: str, error: type[StoreError], resumed: bool, state: str, make: Make
+    change: str, error: type[StoreError], resumed: bool, state: str, late: list[str], make: Make
 ) -> None:
     store = make()
     hold = begun(store, "r", state="approval_needed" if resumed else "")
@@ -240,7 +293,7 @@ def test_a_run_that_was_lost_to_another_process_gets_no_entry_and_its_lock_ends(
     with store._file.use(patience_s=60) as connection:
         connection.execute(change)
     with pytest.raises(error):
-        asyncio.run(store.append("r", hold, ["late"], state=state))
+        asyncio.run(store.append("r", hold, late, state=state))
     with store._file.use(patience_s=60) as connection:
         assert connection.execute("SELECT count(*) FROM entries").fetchone() == (0,)
     if error is RunBusyError:
@@ -717,11 +770,11 @@ def test_every_run_stays_whole_whichever_others_are_deleted(
         asyncio.run(keep())
 
 
-def talk(store: SQLiteStore, turns: int, session: str = "r") -> list[str]:
-    """Record the runs of a conversation that grows by 1,000 bytes a turn; return their ids."""
+def talk(store: SQLiteStore, turns: int, session: str = "r", *, step: int = 990) -> list[str]:
+    """Record the runs of a conversation that grows by about `step` bytes a turn; return their ids."""
     said = ""
     for number in range(turns):
-        said += f"word{number} " + "x" * 990
+        said += f"word{number} " + "x" * step
         first = json.dumps({"event": "RunStarted", "messages": [{"role": "user", "content": said}]})
         hold = asyncio.run(store.create(StoredRun(run_id=f"{session}{number}", session=session), [first]))
         asyncio.run(store.append(f"{session}{number}", hold, [], state="finished"))
@@ -739,14 +792,18 @@ def test_a_conversation_takes_space_for_what_is_new(make: Make, path: Path) -> N
     assert len(entries_of(store, runs[-1])[0]) > 99_000
 
 
-def test_a_search_finds_a_run_that_shares_its_beginning(make: Make) -> None:
+@pytest.mark.parametrize("step", [990, 2000], ids=["in the run's row", "among the entries"])
+def test_a_search_finds_a_run_that_shares_its_beginning(step: int, make: Make) -> None:
     store = make()
-    runs = talk(store, 3)
+    runs = talk(store, 3, step=step)
     for _ in range(2):
         assert [run.run_id for run in asyncio.run(store.search("word1"))] == ["r2", "r1"]
         asyncio.run(store.append("r2", asyncio.run(store.hold(runs[2])), ["more"], state="finished"))
     asyncio.run(store.delete("r1"))
     assert [run.run_id for run in asyncio.run(store.search("word1 word0"))] == ["r2"]
+    with store._file.use(patience_s=60) as connection:
+        texts = [text for (text,) in connection.execute("SELECT text FROM texts")]
+    assert [text.count("word1") for text in texts] == [0, 1], "each text is indexed once"
 
 
 def test_a_search_finds_every_later_step_of_a_run_that_shares_its_beginning(make: Make) -> None:
