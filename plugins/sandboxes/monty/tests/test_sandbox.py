@@ -100,8 +100,12 @@ def test_code_that_takes_too_much_is_an_error_in_words(code: str, says: str) -> 
 
 
 def test_time_that_code_sleeps_counts_too() -> None:
-    done = ran("import time\nwhile True: time.sleep(1)", limits=Limits(wall_s=0.2))
-    assert done.error == "TimeoutError: the code was terminated after 0.2 s"
+    for wall_s in (0.2, 2, 20):  # a busy machine may need longer until the code has begun
+        done = ran("import time\nprint('begun')\nwhile True: time.sleep(1)", limits=Limits(wall_s=wall_s))
+        assert done.error == f"TimeoutError: the code was terminated after {wall_s:g} s"
+        if done.stdout:
+            break
+    assert (done.value, done.stdout) == (None, "begun\n")
 
 
 def test_what_was_printed_before_an_error_comes_back_with_it() -> None:
@@ -188,6 +192,32 @@ def test_without_monty_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
     with pytest.raises(SandboxError, match="pip install --upgrade --force-reinstall pydantic-monty"):
         MontySandbox().protection()
+
+
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_a_failure_to_start_is_an_error_of_the_sandbox(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> None:
+        raise error("no room")
+
+    monkeypatch.setattr(pydantic_monty, "Monty", fail)
+    with pytest.raises(SandboxError, match=r"monty failed to start: no room"):
+        ran("1")
+
+
+def test_a_process_that_ends_just_before_it_is_killed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(*_: object) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", kill)
+    run = sandbox._Run(pydantic_monty, "1", {}, sandbox._limits(Limits()), 10)
+    run._process = 1
+    run.end()
+
+
+def test_code_that_printed_too_much_on_its_last_line_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # it ends by itself before it could be killed
+    done = ran("print('abcd')\n7", cfg={"max_output_chars": 3})
+    assert done == CodeResult(None, "abc", "the code was terminated: it printed more than 3 characters")
 
 
 def test_a_program_that_is_not_there_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
