@@ -38,7 +38,10 @@ def read(page: str) -> list[tuple[str, str]]:
         ("<p>A <img src=x.png alt='blue cup'> here", "A blue cup here"),
         ("<p>A<script>b</script><style>c</style><template>d</template><!-- e -->f", "Af"),
         ("<p>A <span style='color:red; display : none'>b</span><span hidden>c</span><i aria-hidden=true>d</i>e", "A e"),
+        ("<p>A <i aria-hidden=false>b</i><b style='DISPLAY:NONE'>c</b><img title=d>", "A b"),
         ("<p>x<sup>2</sup>", "x2"),
+        ("<menu><li>a<li>b</menu>", "- a\n- b"),
+        ("<dt>a</dt><dd>b</dd><dt>c</dt>", "- a\n  b\n- c"),
         ("<dl><dt>tea</dt><dd>a plant</dd><dd>a drink</dd></dl>", "- tea\n  a plant\n  a drink"),
         ("<ol start=9><li>i<li value=20>j<li>k</ol>", "9. i\n20. j\n21. k"),
         ("<ul><li>a<ul><li>b<ol><li>c</ol></ul><li>d</ul>", "- a\n  - b\n    1. c\n- d"),
@@ -66,6 +69,23 @@ def test_blocks_stand_in_the_order_of_the_page() -> None:
 def test_headings_are_plain_text() -> None:
     page = "<h2>Run <code>it</code> <a href=/x>now</a><a class=headerlink href='#run'>¶</a></h2><h3> </h3>"
     assert blocks(page) == [Block("Run it now", kind="heading", level=2)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "shown"),
+    [
+        ("C#", "C#"),
+        ("C# <a href='#c'>#</a>", "C#"),
+        ("<a href='#c'>#</a> C", "C"),
+        ("C <a href=/x>now</a> <a href='#c'> ¶ </a>", "C now"),
+        ("C¶", "C"),
+        ("C <code>#</code>", "C #"),
+    ],
+)
+def test_a_heading_loses_the_link_to_its_own_place_and_no_sign_of_its_own(heading: str, shown: str) -> None:
+    assert blocks(f"<h2>{heading}</h2><p><a href=/x>d</a>") == [
+        Block(shown, kind="heading", level=2), Block("[d](/x)")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -200,7 +220,15 @@ def test_a_cell_spans_as_many_columns_as_are_left(attributes: str, spare: int, s
     assert _spans(cell, spare) == spans
 
 
-@pytest.mark.parametrize("row", ["<tr><th>a<td>b", "<tr><td>a<td>b<tr><td>c<td>d"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<tr><th>a<td>b",
+        "<tr><td>a<td>b<tr><td>c<td>d",
+        "<tr><td>a<tr><td>b<td>c",
+        f"<tr><td>a<td>{'long ' * 500}<tr><td>b<td>c",
+    ],
+)
 def test_a_table_of_data_has_a_heading_cell_or_several_rows(row: str) -> None:
     assert [kind for kind, _ in read(f"<table>{row}</table>")] == ["table"]
 

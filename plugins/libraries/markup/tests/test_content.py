@@ -13,12 +13,17 @@ def page(head: str, body: str = "text", attributes: str = "") -> Element:
     return html_tree(f"<html {attributes}><head>{head}</head><body>{body}</body></html>", source="x.html")
 
 
+@pytest.mark.parametrize("name", ["date", "dcterms.date", "article:published_time"])
+def test_the_date_of_a_page_has_several_names(name: str) -> None:
+    assert metadata_of(page(f"<meta name='{name}' content='2024-01-02'>")) == {"published": "2024-01-02"}
+
+
 def test_of_two_statements_the_first_holds() -> None:
     root = page(
         "<meta name=author content='Ada  L.'><meta property='article:author' content='Bob'>"
         "<meta name=Description content='short'><meta property='og:description' content='long'>"
         "<meta name=date content=''><meta property='article:published_time' content='2024-01-02'>"
-        "<meta name=generator content='acme'>",
+        "<meta name=DCTERMS.date content='2025-01-02'><meta name=generator content='acme'>",
         attributes="lang=fr",
     )
     assert metadata_of(root) == {

@@ -55,6 +55,7 @@ def test_what_is_around_the_text_is_left_out(around: str) -> None:
         "<section><aside>aside</aside></section>",
         "<div class='sidebar'>aside, which is text of many words, <a href=/a>one</a></div>",
         "<p class='toc'>aside</p>",
+        "<article class='footer'>aside</article>",
         "<div class='navigate'><a href=/a>aside</a></div>",
         "<div class='footnote'>aside</div>",
         "<div role=main><p>aside</p></div>",

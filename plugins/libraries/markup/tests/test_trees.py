@@ -56,6 +56,23 @@ def test_xhtml_is_read_as_xml() -> None:
     assert [block.text for block in blocks_of(tree)] == ["café & <tea>"]
 
 
+@pytest.mark.parametrize("text", [f"{'a ' * 200}\x01&nbsp;b", f"{'a ' * 4096}&nbsp;b"])
+def test_xhtml_stays_xml_with_characters_and_entities_that_xml_lacks(text: str) -> None:
+    page = f"<html><head><title/></head><body><p>{text}</p></body></html>"
+    (block,) = blocks_of(xhtml_tree(page.encode(), source="a.xhtml"))  # in HTML, the title would hold the rest
+    assert block.text.split() == text.replace("\x01", "").replace("&nbsp;", " ").split()
+
+
+def test_a_page_with_a_huge_text_is_read() -> None:
+    ((paragraph,),) = [html_tree(f"<p>{'x' * 10_000_001}</p>", source="a.html").iter("p")]
+    assert len(paragraph.text) == 10_000_001
+
+
+def test_a_binary_file_is_none_whatever_it_declares() -> None:
+    with pytest.raises(DocParserError, match=r"^a\.html"):
+        decode_html(b"<meta charset=utf-8>\0\1\2" * 9, source="a.html")
+
+
 def test_tags_of_xhtml_in_capitals_are_those_in_small_letters() -> None:
     tree = xhtml_tree(b"<HTML><BODY><H2>one</H2><UL><LI>two</LI></UL></BODY></HTML>", source="a.xhtml")
     assert [(block.kind, block.text) for block in blocks_of(tree)] == [("heading", "one"), ("list", "- two")]
@@ -95,6 +112,7 @@ def test_a_declared_encoding_holds_with_one_broken_byte_in_two_hundred_character
         ('<meta charset="gbk"><p>数据'.encode("gb18030"), "gb18030"),
         ('<?xml version="1.0" encoding="Shift_JIS"?><p>日本'.encode("cp932"), "cp932"),
         ("<meta charset=iso-8859-1><p>数据分析".encode("utf-16"), "utf-16"),
+        (b"\xef\xbb\xbf<meta charset=iso-8859-1><p>caf\xc3\xa9", "utf-8-sig"),
         ("<meta charset=utf-16><p>café".encode(), "utf-8"),
         (b"<meta charset=utf-16><p>coffee", "utf-8"),
         (b"<meta charset=utf-16><p>coffees", "utf-8"),

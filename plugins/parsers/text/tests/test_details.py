@@ -80,6 +80,7 @@ def test_blocks_of_markdown(text: str, expected: list[tuple[str, str]]) -> None:
         ("---\ntitle: a b  \n---\n# x", "a b"),
         ('---\nother: 1\ntitle:   "a: b"\ntitle: c\n---\n', "a: b"),
         ("---\ntitle: \"a'\n---\n# x", "\"a'"),
+        ("---\ntitle: abba\n...\n# x", "abba"),
         ('---\ntitle: ""\n---\n# x', '""'),
         ("---\ntitle:\n---\n# x", "x"),
         ("---\nsubtitle: a\n  title: b\n---\n# x", "x"),

@@ -10,6 +10,30 @@ from jackfield.errors import ToolArgumentError
 from jackfield_files.edits import Edit, apply_edits
 
 
+def fail(*edits: Edit, text: str = "a\nab\nabc\nabcd\n", most_chars: int = 1000) -> str:
+    with pytest.raises(ToolArgumentError) as caught:
+        apply_edits(text, edits, most_chars=most_chars)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_several_edits_the_one_that_fails_is_named(number: int) -> None:
+    fits = [Edit("abcd", "abcd")] * (number - 1)
+    rest = [Edit("bcd", "bcd")] * (2 - number)
+    assert fail(*fits, Edit("x", "y"), *rest).startswith(f"edit {number}: old_text does not occur")
+    assert fail(*fits, Edit("a", "b"), *rest).startswith(f"edit {number}: old_text occurs more than once")
+    assert fail(*fits, Edit("abcd", "x" * 99), *rest, most_chars=50).startswith(
+        f"edit {number}: the file would be longer"
+    )
+
+
+def test_up_to_three_similar_lines_are_shown() -> None:
+    text = "tides one\ntides two\nelse\ntides three\n"
+    assert sorted(fail(Edit("tides four", "x"), text=text).split("\n")[1:]) == [
+        "1\ttides one", "2\ttides two", "4\ttides three"
+    ]  # fmt: skip
+
+
 def edit(text: str, old: str, new: str, *, everywhere: bool = False, most_chars: int = 1000) -> str:
     return apply_edits(text, [Edit(old, new, everywhere)], most_chars=most_chars)[0]
 

@@ -45,6 +45,10 @@ def patched(old: str, diff: str) -> str:
 @given(TEXTS, TEXTS)
 @example("a\n" * 3000 + "x\n" + "b\n" * 2500, "a\n" * 3000 + "y\n" * 2500 + "b\n" * 2500)
 @example("a\n" * 20 + "x\n" + "a\n" * 20, "a\n" * 41)
+@example("a\n" * 8, "a\n" * 9)
+@example("a\n" * 9, "a\n" * 8)
+@example("a\n" * 5, "a\n" * 3000)
+@example("a\n" * 3000, "a\n" * 5)
 def test_a_diff_turns_the_old_text_into_the_new(old: str, new: str) -> None:
     diff = unified_diff("a.txt", old, new)
     assert (diff == "") == (old == new)
@@ -73,6 +77,19 @@ def test_a_preview_shows_the_change_and_makes_none(workspace: Workspace) -> None
     assert [path.name for path in workspace.root.iterdir()] == ["tides.md"]
     assert (workspace.root / "tides.md").read_text() == "High water comes\nonce a day.\n"
     assert ReadFile().preview({"path": "tides.md"}, workspace=workspace) == ""
+
+
+def test_a_file_beyond_the_limit_has_no_preview_and_is_not_cut_off(workspace: Workspace) -> None:
+    (workspace.root / "a.txt").write_text("once and then some")
+    for tool, shows in ((WriteFile(max_file_bytes=17), False), (WriteFile(max_file_bytes=18), True)):
+        assert bool(tool.preview({"path": "a.txt", "content": "x"}, workspace=workspace)) is shows
+    assert WriteFile().preview({"path": "x" * 300, "content": "y"}, workspace=workspace) == ""
+
+
+@pytest.mark.parametrize(("inserted", "is_matched"), [(900, True), (1500, False)])
+def test_the_lines_of_a_huge_change_are_not_matched_up(inserted: int, is_matched: bool) -> None:
+    diff = unified_diff("a", "m\n", "a\n" * inserted + "m\n" + "b\n" * inserted)
+    assert ("\n-m\n" not in diff) is is_matched
 
 
 @pytest.mark.parametrize("path", ["../secret.txt", "%2e%2e/secret.txt", "link.txt", "folder", "binary", "pipe/../x"])

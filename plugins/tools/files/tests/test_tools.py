@@ -26,6 +26,8 @@ from jackfield_files import folder, tools
 from jackfield_files.config import FilesConfig
 from jackfield_files.edits import Edit, apply_edits
 from jackfield_files.globs import matcher
+from jackfield_files.search import compile_expression, lines_with
+from jackfield_files.texts import decode
 from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
 
 
@@ -140,7 +142,7 @@ def test_other_encodings_are_tried_when_they_are_set_and_kept_by_an_edit(root: P
 
 @pytest.mark.parametrize("name", ["punycode", "idna", "utf-7", "unicode_escape", "base64", "rot13", "gone", "a\0", ""])
 def test_only_encodings_of_the_web_can_be_set(name: str) -> None:
-    with pytest.raises(ConfigError, match="encoding"):
+    with pytest.raises(ConfigError, match="is not a web encoding"):
         FilesConfig.parse({"encodings": ["utf-8", name]})
 
 
@@ -213,6 +215,8 @@ def test_a_missing_file_is_answered_with_close_names(root: Path, do: Do) -> None
     (root / "notes/tides.md").write_text("x")
     with pytest.raises(ToolArgumentError, match=r"notes/tide.md does not exist; close names: notes/tides.md"):
         do(ReadFile, path="notes/tide.md")
+    with pytest.raises(ToolArgumentError, match=r"note does not exist; close names: notes$"):
+        do(ReadFile, path="note")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
@@ -696,8 +700,6 @@ def test_a_search_of_a_file_that_is_no_text_finds_nothing_and_one_that_is_missin
 def test_a_search_shows_as_many_matches_and_lines_around_them_as_are_wanted(
     lines: list[str], context: int, most: int
 ) -> None:
-    from jackfield_files.search import compile_expression, lines_with
-
     data = "\n".join(lines).encode()
     found = lines_with(compile_expression("x", is_regex=False, ignores_case=False), data, context=context, most=most)
     matches = [number for number, line in enumerate(lines) if "x" in line][:most]
@@ -724,6 +726,9 @@ def test_a_search_shows_as_many_matches_and_lines_around_them_as_are_wanted(
         ("/a/*", ["a/b"], ["b/a/b"]),
         ("a[", ["a["], ["a"]),
         ("-rf", ["-rf", "a/-rf"], ["rf"]),
+        ("a,b", ["a,b", "c/a,b"], ["a", "b"]),
+        ("a**", ["a\nb/c"], ["ba"]),
+        ("x" * 1000, ["x" * 1000], ["x"]),
         ("", ["anything", "a/b"], []),
     ],
 )
@@ -731,6 +736,68 @@ def test_patterns_fit_what_they_should(pattern: str, fits: list[str], fits_not: 
     match = matcher(pattern)
     assert [path for path in fits if not match(path)] == []
     assert [path for path in fits_not if match(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "data", "context", "numbers"),
+    [
+        ("$", b"ab", 0, [1]),
+        ("b*$", b"ab\ncb", 0, [1, 2]),
+        ("^", b"", 0, []),
+        ("^", b"a\n", 0, [1]),
+        ("b", b"a\nb\n", 1, [1, 2]),
+        ("a", b"a\n", 2, [1]),
+        ("a" * 1000, b"a" * 1000, 0, [1]),
+    ],
+)
+def test_there_is_no_line_after_the_last_line_break(query: str, data: bytes, context: int, numbers: list[int]) -> None:
+    expression = compile_expression(query, is_regex=True, ignores_case=False)
+    assert [line.number for line in lines_with(expression, data, context=context, most=9)] == numbers
+
+
+def test_a_search_reads_a_linked_file_once_and_counts_matches_only(root: Path, do: Do) -> None:
+    for name in ("a", "b", "c"):
+        (root / name).write_text("one\ntides\ntwo\n")
+    (root / "link").symlink_to("a")
+    (root / "folder").symlink_to(".")
+    assert do(SearchFiles, query="tides").count("2: tides") == 3
+    assert do(SearchFiles, query="tides", context=1, cfg={"max_matches": 2}).count("2: tides") == 2
+    (root / "a").write_text("tides " * 20)
+    assert "\n\nb\n" not in do(SearchFiles, query="tides", cfg={"max_chars": 100})
+
+
+def test_a_list_is_made_level_by_level_and_a_pattern_fits_files_only(root: Path, do: Do) -> None:
+    for name in ("a/c/d", "a/x", "b/y"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    lines = ["a/", "b/", "a/c/", "a/x (0 bytes)", "b/y (0 bytes)", "a/c/d (0 bytes)"]
+    assert do(ListFiles, path="./").splitlines() == lines
+    assert do(ListFiles, path="./a/").splitlines() == ["a/c/", "a/x (0 bytes)", "a/c/d (0 bytes)"]
+    assert do(ListFiles, path=".", pattern="?").splitlines() == ["a/x (0 bytes)", "b/y (0 bytes)", "a/c/d (0 bytes)"]
+    shutil.rmtree(root)
+    assert do(ListFiles, path="./") == do(ListFiles, path=".") == "[the workspace is empty]"
+
+
+@pytest.mark.parametrize(("encodings", "encoding"), [(["utf-8", "ascii"], "utf-8"), (["ascii", "utf-8"], "ascii")])
+def test_bytes_that_no_encoding_fits_are_read_in_the_first(encodings: list[str], encoding: str) -> None:
+    assert decode(b"a\xff", encodings) == ("a\udcff", encoding)
+
+
+def test_utf_16_and_utf_32_are_told_apart_and_half_a_character_is_no_text(root: Path, do: Do) -> None:
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        (root / "a").write_bytes("\ufefftides".encode(encoding))
+        assert do(ReadFile, path="a") == "1\ttides"
+    (root / "a").write_bytes("\ufeffti".encode("utf-16-le")[:-1])
+    with pytest.raises(ToolArgumentError, match="a is not a text file"):
+        edit(do, "a", "t", "x")
+
+
+def test_no_half_of_a_character_gets_into_a_file_as_a_byte(root: Path, do: Do) -> None:
+    (root / "a").write_text("tides")
+    for name, texts in (("old_text", ("\udcff", "x")), ("new_text", ("tides", "\udcff"))):
+        with pytest.raises(ToolArgumentError, match=f"{name} contains a lone surrogate"):
+            edit(do, "a", *texts)
+    assert (root / "a").read_bytes() == b"tides"
 
 
 @pytest.mark.parametrize("pattern", ["{a", "a}", "x" * 1001, "[\ud83d]"])

@@ -184,6 +184,7 @@ def test_an_editor_without_a_terminal_runs_no_command(root: Path) -> None:
 def test_a_command_sees_no_variable_of_the_terminal(root: Path) -> None:
     editor = Editor()
     result(Shell(sandbox="none", env={"MINE": "1"}), root, editor=editor, command="env")
+    (root / "json.py").write_text("raise SystemExit('code of the workspace runs outside of the sandbox')")
     (call,) = editor.calls
     env = {**os.environ, **call["env"], "ACME_API_KEY": "secret-of-the-editor"}
     done = subprocess.run(call["argv"], env=env, cwd=root, capture_output=True, text=True, check=True)

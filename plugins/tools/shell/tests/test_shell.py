@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import select
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield import call_tool
@@ -19,8 +20,9 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield.tools import ToolContext, Workspace
+from jackfield_shell import running
 from jackfield_shell.plugin import MOST_COMMAND
-from jackfield_shell.running import Output
+from jackfield_shell.running import Ended, Output, run
 from jackfield_shell.tool import Shell
 
 PATIENCE_S = 60  # for what hangs; nothing waits for its end
@@ -42,9 +44,21 @@ def test_output_and_errors_come_in_their_order_with_the_exit_code(root: Path) ->
     assert ran(root, "echo 1; echo 2 >&2; echo 3") == "1\n2\n3"
     assert ran(root, "false") == "[exit code 1]"
     assert ran(root, "true") == "[no output]"
+    assert ran(root, "printf '\n  a \n\n'") == "\n  a "
     assert ran(root, "kill -9 $$") == "[exit code 137]"
     assert "not found" in ran(root, "no-such-program")
     assert ran(root, "if").endswith("[exit code 2]")
+
+
+def test_a_workspace_is_made_with_its_folders_and_reached_through_links(root: Path) -> None:
+    root.mkdir()
+    root.with_name("link").symlink_to(root)
+    assert ran(root.with_name("link") / "a/b", "echo $HOME; pwd") == f"{root}/a/b\n{root}/a/b"
+
+
+def test_a_command_that_the_system_refuses_is_an_error_for_the_model(root: Path) -> None:
+    with pytest.raises(ToolServiceError, match=r"cannot run the command: .*too long"):
+        ran(root, "true", cfg={"env": {"LONG": "x" * 200_000}})
 
 
 def test_only_files_stay_for_the_next_command(root: Path) -> None:
@@ -55,7 +69,15 @@ def test_only_files_stay_for_the_next_command(root: Path) -> None:
 
 def test_there_is_no_input_and_no_secret(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", "SECRET-OF-THE-HOST")
-    assert ran(root, "cat") == "[no output]"
+    (root.parent / "input").write_text("INPUT-OF-THE-HOST")
+    stdin = os.dup(0)
+    with (root.parent / "input").open() as file:
+        os.dup2(file.fileno(), 0)
+        try:
+            assert ran(root, "cat") == "[no output]"
+        finally:
+            os.dup2(stdin, 0)
+            os.close(stdin)
     shown = ran(root, "env; set", cfg={"env": {"MINE": "yes"}})
     assert "MINE=yes" in shown
     assert "SECRET-OF-THE-HOST" not in shown
@@ -124,6 +146,7 @@ def test_what_is_kept_of_an_output_does_not_depend_on_its_pieces(pieces: list[by
 
 
 @given(st.binary(max_size=60), st.integers(1, 20))
+@example("aéb".encode(), 2)
 def test_half_of_the_limit_is_kept_at_each_end_and_the_note_counts_the_rest(data: bytes, half: int) -> None:
     output = Output(2 * half)
     output.add(data)
@@ -196,6 +219,31 @@ def test_a_cancelled_command_ends_with_all_it_has_started(root: Path, alive: int
         assert await asyncio.to_thread(os.read, alive, 100) == b""
 
     asyncio.run(cancelled())
+
+
+def run_alone(root: Path, command: str, *, timeout_s: float = PATIENCE_S) -> Ended:
+    """Run a command without the guard that ends what it starts, as in a sandbox that is itself ended."""
+    shell = ["/bin/sh", "-c", command]
+
+    async def run_and_count() -> Ended:
+        ended = await run(shell, env={}, folder=str(root), timeout_s=timeout_s, output_bytes=1000)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}, "something still reads its output"
+        return ended
+
+    return asyncio.run(run_and_count())
+
+
+def test_a_program_is_asked_to_end_then_killed_and_out_of_reach_of_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_END_S", 0.2)
+    assert run_alone(tmp_path, "kill -9 $$").exit_code == 137
+    assert run_alone(tmp_path, "kill $$").exit_code == 143
+    ended = run_alone(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", timeout_s=0.2)
+    assert (ended.exit_code, ended.timed_out) == (137, True)
+    is_leader = f"{sys.executable} -c 'import os; print(os.getsid(0) == os.getppid())'; true"
+    assert run_alone(tmp_path, is_leader).output.text == "True\n", "Ctrl-C in a terminal reaches it"
 
 
 # --- sandboxes ---

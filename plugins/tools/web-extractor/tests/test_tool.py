@@ -86,12 +86,20 @@ def test_a_long_page_comes_in_parts_that_are_all_of_it(web: Web) -> None:
     notes = [f"This is part {number} of {len(parts)}" for number in range(1, len(parts) + 1)]
     assert [part.rpartition("\n\n")[2].partition(":")[0].rstrip(".") for part in parts] == notes
     assert "call again with part=2." in parts[0]
+    assert parts[-1].endswith(f"This is part {len(parts)} of {len(parts)}.")
     whole = "\n\n".join(part.rpartition("\n\n")[0] for part in parts)
     assert whole == "\n\n".join(f"Paragraph {number} of many." for number in range(200))
     with pytest.raises(
         ToolArgumentError, match=rf"no part {len(parts) + 1} of .*: parts are numbered from 1 to {len(parts)}"
     ):
         read(web, "/long", tool, part=len(parts) + 1)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "parts"), [([10, 8], [20]), ([10, 9], [10, 9]), ([20, 1], [20, 1]), ([45, 3], [20, 20, 10])]
+)
+def test_a_part_is_filled_up_to_the_limit(lengths: list[int], parts: list[int]) -> None:
+    assert [len(part) for part in _parts(["x" * length for length in lengths], 20)] == parts
 
 
 @given(st.lists(st.text(min_size=1), min_size=1), st.integers(1, 40))
@@ -106,13 +114,19 @@ def test_parts_lose_nothing_and_are_never_too_long(texts: list[str], most: int) 
 
 
 def test_what_a_server_asks_programs_to_leave_is_left(web: Web) -> None:
-    web.pages["/robots.txt"] = (200, "text/plain", b"User-agent: *\nDisallow: /private\nAllow: /private/open$\n")
+    web.pages["/robots.txt"] = (
+        200,
+        "text/plain",
+        b"User-agent: *\nDisallow: /private\nAllow: /private/open$\nDisallow: /*?x",
+    )
     web.pages["/private/x"] = web.pages["/private/open"] = web.pages["/"]
     tool = WebExtractor(ALLOWED)
     assert "High" in read(web, tool=tool).content
     assert "High" in read(web, "/private/open", tool).content
     with pytest.raises(ToolServiceError, match=r"robots\.txt disallows it"):
         read(web, "/private/x", tool)
+    with pytest.raises(ToolServiceError, match=r"robots\.txt disallows it"):
+        read(web, "/?x=1", tool)
     assert web.asked.count("/robots.txt") == 1
     assert "/private/x" not in web.asked
     assert "High" in read(web, "/private/x", WebExtractor(ALLOWED, obey_robots=False)).content
@@ -263,10 +277,10 @@ def test_a_url_that_cannot_be_read_is_an_error_for_the_model(url: str) -> None:
 def test_links_that_cannot_be_read_stay_as_they_are(web: Web) -> None:
     long = "http://" + "a\u0301\u0316" * 5000
     links = f"<a href='http://[x'>this</a> and <a href='{long}'>that</a> and <a href='/c'>more</a>"
-    web.pages["/"] = (200, "text/html; charset=utf-8", f"<main><p>See {links}.</p></main>".encode())
+    web.pages["/"] = (200, "text/html; charset=utf-8", f"<main><p>See {links} (or/this).</p></main>".encode())
     content = read(web).content
     assert "[this](http://[x)" in content
-    assert f"[more]({web.url}/c)" in content
+    assert f"[more]({web.url}/c) (or/this)." in content
 
 
 # --- the rules of servers ---------------------------------------------------------------------------------------------
@@ -318,7 +332,7 @@ def test_the_rules_of_so_many_servers_are_known(web: Web, monkeypatch: pytest.Mo
     monkeypatch.setattr(tool, "_MAX_SERVERS", 1)
     one = WebExtractor({"fetch_cfg": {"allow": ["127.0.0.1", "localhost"]}})
     first, second = f"{web.url}/", f"http://LOCALHOST:{web.server_port}/"
-    for url in (first, first, second, second.lower(), first):
+    for url in (first, first, second, second.lower(), second, first):
         asyncio.run(one._check_robots(url))
     assert web.asked.count("/robots.txt") == 3
 

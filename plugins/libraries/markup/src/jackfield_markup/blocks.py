@@ -19,6 +19,7 @@ _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
 _OTHER_SCHEME = re.compile(r"(?!(?:https?|mailto|ftp|tel):)[^/:]*:", re.IGNORECASE)
 _SMALL = re.compile(r"(?=0*[1-9])[0-9]{1,5}")
 _BREAK = "\v"  # which occurs in no page
+_SIGNS = ("¶", "#")  # of a link to its own place
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
 _ITEMS = frozenset(("li", "dt", "dd"))
@@ -144,7 +145,7 @@ class _Writer:
             self._line_of_list(text)
         elif not self.level:
             self.done.append(Block(text))
-        elif heading := " ".join(text.split("\n")).rstrip("¶#").rstrip():
+        elif heading := " ".join(text.split("\n")).rstrip("¶").rstrip():
             self.done.append(Block(heading, kind="heading", level=self.level))
 
     def _start_apart(self, tag: str, element: Element) -> bool:
@@ -170,7 +171,7 @@ class _Writer:
         return True
 
     def _start_mark(self, tag: str, _: Element) -> bool:
-        if not self.level and all(mark.tag != tag for mark in self.marks):
+        if all(mark.tag != tag for mark in self.marks):
             self.marks.append(_Mark(tag, len(self.inline), self.flushes))
         return True
 
@@ -182,7 +183,10 @@ class _Writer:
             return  # a link around whole paragraphs
         text = "".join(self.inline[mark.place :])
         shown = _lines_of(text)
-        if shown and "\n" not in shown:
+        if self.level:  # headings are plain text, without the links to their own place
+            if tag == "a" and shown in _SIGNS:
+                del self.inline[mark.place :]
+        elif shown and "\n" not in shown:
             before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
             self.inline[mark.place :] = [before, _marked(tag, shown, element), after]
 
@@ -277,7 +281,7 @@ def _marked(tag: str, text: str, element: Element) -> str:
     """Format a link or inline code as Markdown."""
     if tag != "a":
         return text if "`" in text else f"`{text}`"
-    if text in ("¶", "#"):
+    if text in _SIGNS:
         return ""
     target = _target(element)
     return f"[{text}]({target})" if target else text
