@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from time import monotonic
+from time import time as wall_clock
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from jackfield import PluginHost, sync
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, RateLimitedError
 from jackfield.events import ModelEvent, ModelFinished, PluginEvent, StreamReset, TextDelta, UsageReported
-from jackfield.messages import Usage
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, get_chat_model
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
@@ -186,6 +187,20 @@ def test_an_answer_that_takes_longer_than_its_lease_keeps_its_place(time: Any, q
     time.run(gathered(limits.wrap(stream)(question())))
     assert server.asked == []
     assert time.run(gathered(limits.wrap(server)(question()))) == DONE
+
+
+def test_a_renewed_lease_is_as_long_as_the_first(time: Any, question: Question, path: Path) -> None:
+    limits, server = _limits(time, path=path, max_concurrency=1, max_wait_s=0, lease_s=30), Server(time)
+
+    async def stream(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        await time.sleep(20)
+        yield TextDelta("a")
+        await time.sleep(25)
+        with pytest.raises(RateLimitedError, match="max_concurrency"):
+            await gathered(limits.wrap(server)(question()))
+        yield ModelFinished("stop")
+
+    time.run(gathered(limits.wrap(stream)(question())))
 
 
 def test_a_long_answer_renews_its_lease_only_now_and_then(
@@ -389,7 +404,7 @@ def test_what_a_server_refused_costs_no_tokens_and_what_failed_costs_its_questio
 ) -> None:
     limits = _limits(time, tokens_per_minute=1000, pause_s=0, max_wait_s=0)
     large = question(config=GenerateConfig(max_tokens=900))
-    for error in (RateLimitedError("no"), ModelOverloadedError("busy")):
+    for error in (*[RateLimitedError("no")] * 20, ModelOverloadedError("busy")):
         with pytest.raises(type(error)):
             time.run(gathered(limits.wrap(Server(time, events=[error]))(large)))
     assert time.run(gathered(limits.wrap(Server(time))(large))) == DONE
@@ -653,6 +668,45 @@ def test_a_refusal_makes_a_pause_of_this_length(
 def test_a_scope_is_the_server_and_the_model_unless_it_has_a_name(time: Any, question: Question) -> None:
     assert _limits(time)._scope(question()) == "s:m"
     assert _limits(time, scope="team")._scope(question()) == "team"
+
+
+def test_each_file_has_limits_of_its_own(time: Any, question: Question, path: Path, tmp_path: Path) -> None:
+    another = tmp_path / "another.sqlite"
+    server = Server(time)
+    for settings in ({}, {"path": path}, {"path": another}):
+        limits = _limits(time, requests_per_minute=1, max_wait_s=0, **settings)
+        assert time.run(gathered(limits.wrap(server)(question()))) == DONE
+        with pytest.raises(RateLimitedError):
+            time.run(gathered(limits.wrap(server)(question())))
+    gates().close(another)
+
+
+def test_a_file_stays_the_same_wherever_the_process_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    limits = [RateLimits(path=path) for path in ("~/limits.sqlite", "limits.sqlite")]
+    monkeypatch.chdir("/")
+    assert [one._path for one in limits] == [tmp_path / "limits.sqlite"] * 2
+
+
+def test_the_clock_is_one_that_the_processes_share_only_if_they_share_a_file(path: Path) -> None:
+    assert RateLimits(path=path)._clock is wall_clock
+    assert RateLimits()._clock is monotonic
+
+
+@pytest.mark.parametrize("media_tokens", [None, 7])
+def test_media_count_as_the_settings_say(time: Any, question: Question, media_tokens: int | None) -> None:
+    settings = {} if media_tokens is None else {"media_tokens": media_tokens}
+    limits = _limits(time, tokens_per_minute=10_000, **settings)
+    gate = Gate(MemoryLedger(State), "s", clock=time)
+    text = ContentItem(text="hello")
+    image = ContentItem(image="https://h/a.png")
+    plain, with_images = (
+        limits._wanted(question(messages=(Message("user", items),)), gate)[0]
+        for items in ([text], [text, image, image])
+    )
+    assert with_images - plain == 2 * (1000 if media_tokens is None else media_tokens)
 
 
 def test_a_place_is_kept_for_its_lease_only_where_processes_share_it(

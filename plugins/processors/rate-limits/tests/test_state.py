@@ -91,6 +91,13 @@ def test_an_answer_that_became_longer_counts_also_when_its_minute_is_over() -> N
     assert _entered(state, Wanted("b", limits, 10), NOW + 201)
 
 
+def test_what_was_not_used_is_nothing_when_its_minute_is_over() -> None:
+    state = State()
+    entry = _entered(state, Wanted("a", Limits(tokens=100), 10), NOW)
+    state.leave(entry, 3, NOW + 200)
+    assert state.is_idle
+
+
 def test_places_are_counted_and_given_back() -> None:
     state, limits = State(), Limits(concurrency=2)
     one = _entered(state, Wanted("1", limits), NOW)
@@ -140,6 +147,18 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer() -> None:
     assert wait.seconds is not None
     assert wait.seconds <= WINDOW_S + 1
     assert _entered(state, Wanted("2", limits, 40), back + 31)
+
+
+def test_all_requests_count_when_the_clock_was_set_back() -> None:
+    state, limits = State(), Limits(requests=4, tokens=100)
+    for number in range(3):
+        _entered(state, Wanted(str(number), limits, 20), NOW + number)
+    back = NOW - 5000
+    state.tidy(back)
+    assert list(state.used.values()) == [[3, 60]]
+    assert _waits(state, Wanted("3", limits, 41), back).why == "tokens"
+    _entered(state, Wanted("3", limits, 40), back)
+    assert _waits(state, Wanted("4", limits, 1), back).why == "requests"
 
 
 def test_nothing_is_left_of_a_minute_that_is_over() -> None:
