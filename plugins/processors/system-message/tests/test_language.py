@@ -74,6 +74,9 @@ def test_the_script_of_what_is_asked_says_whether_it_is_chinese(text: str, lang:
         ("天气 `a` http://a.b/c?d=e one", "zh"),
         ("天气 `a one two", "en"),
         ("天气 ```a``` one ```b```", "zh"),
+        ("天气 http://a.b/c-d-e-f", "zh"),
+        ("天气 `a` one two three", "zh"),  # code separates lines
+        ("`a` 天气 `one two three`", "zh"),
     ],
 )
 def test_how_many_characters_and_words_it_takes(text: str, lang: Lang) -> None:
@@ -155,6 +158,8 @@ def test_the_whole_history_decides_if_wanted() -> None:
     history = [("user", "你好"), ("user", "再见"), ("user", "Hello!")]
     assert _prepared(*history, look_at="all").lang == "zh"
     assert _prepared(*history).lang == "en"
+    assert _prepared(*history, ("user", "Bye!"), look_at="all").lang == "en"
+    assert _prepared(*reversed([*history, ("user", "Bye!")]), look_at="all").lang == "zh"
 
 
 def test_where_the_user_says_nothing_the_language_stays() -> None:
