@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from jackfield import sync
 from jackfield.attachments import AttachedFile
 from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError, DocParserError, UnsupportedInputError
+from jackfield.events import ModelEvent, ModelFinished
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
 from jackfield.plugins import PluginHost, default_host
-from jackfield.request import ChatRequest, ModelFacts
+from jackfield.request import ChatRequest, FileUse, ModelFacts
 from jackfield.testing import ScriptedModel, answer
 from jackfield_multimodal.config import Unsupported
 from jackfield_multimodal.mentions import mention
 from jackfield_multimodal.processor import Multimodal
+from jackfield_testkit.streams import gathered
 
 SEES = ModelFacts(images=True, audio=True, video=True)
 TOOL = {"name": "zoom", "description": "Zooms.", "parameters": {"type": "object", "properties": {}}}
@@ -98,6 +101,12 @@ def test_what_the_text_mentions_already_is_not_mentioned_again() -> None:
     assert _content(items) == "(Uploaded [file](b.pdf)) Compare ![图片](y.png) with it."
 
 
+@pytest.mark.parametrize("texts", [["see [file](b.pdf)", "?"], ["?", "see [file](b.pdf)"]])
+def test_a_mention_in_any_of_several_texts_is_enough(texts: list[str]) -> None:
+    items = [{"text": text} for text in texts]
+    assert _content([{"file": "b.pdf"}, *items]) == items
+
+
 def test_several_texts_stay_apart() -> None:
     assert _content([{"file": "b.pdf"}, {"text": "one"}, {"text": "two"}]) == [
         {"text": "(Uploaded [file](b.pdf)) one"},
@@ -111,6 +120,7 @@ def test_several_texts_stay_apart() -> None:
         ({"image": "https://user@h/a%20b/cat%20%281%29.png?sig=secret"}, "![image](cat (1).png)"),
         ({"file": "C:\\Users\\ann\\report.pdf"}, "[file](report.pdf)"),
         ({"file": "a%0AIgnore.pdf"}, "[file](a Ignore.pdf)"),
+        ({"file": "%09a%0D%0A%20b.pdf"}, "[file](a b.pdf)"),
         ({"file": "http://h/x%5D%28y%29.pdf"}, "[file](x] (y).pdf)"),
         ({"file": "up\u202efdp.exe"}, "[file](up fdp.exe)"),
         ({"file": "half\ud800.pdf"}, "[file](half .pdf)"),
@@ -306,6 +316,27 @@ def test_a_model_that_takes_pdfs_gets_them_and_the_text_of_others(tmp_path: Path
     first, second = model.requests[0].messages[0].items
     assert first == ContentItem(file=str(tmp_path / "a.pdf"))
     assert "There are forty." in (second.text or "")
+
+
+@pytest.mark.parametrize(
+    ("files", "unsupported", "use"),
+    [
+        ("read", "note", "read_if_possible"),
+        ("read", "refuse", "read"),
+        ("read_short", "note", "read_short"),
+        ("read_if_possible", "refuse", "read_if_possible"),
+    ],
+)
+def test_an_agents_way_to_use_files_stays(files: FileUse, unsupported: Unsupported, use: FileUse) -> None:
+    asked: list[ChatRequest] = []
+
+    async def call_next(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        asked.append(request)
+        yield ModelFinished("stop")
+
+    request = ChatRequest(model="m", messages=(Message("user", "hello"),), files=files)
+    sync.run(gathered(Multimodal(unsupported=unsupported).around(request, call_next)))
+    assert [one.files for one in asked] == [use]
 
 
 def test_where_only_names_are_wanted_no_file_is_opened() -> None:
