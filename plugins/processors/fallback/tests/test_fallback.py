@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import PluginHost, sync
-from jackfield.config import LLMConfig
+from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import (
     ConfigError,
     ContentFilterError,
@@ -28,6 +28,7 @@ from jackfield.errors import (
     ModelResponseError,
     ModelServiceError,
     ModelTimeoutError,
+    PluginError,
     PluginNotFoundError,
     RateLimitedError,
     UnsupportedInputError,
@@ -110,7 +111,11 @@ def test_those_of_the_cause_are_asked_in_order_and_then_those_for_any_each_once(
     first = scripted("first", [ModelOverloadedError("x")], fallback=Fallback(overload=[one, two], any=[two, three]))
     events = ask(first)
     assert fold(events).get_content() == "at last"
-    assert [asked for _, asked, _ in _switches(events)] == ["scripted:one", "scripted:two", "scripted:three"]
+    assert _switches(events) == [
+        ("first", "scripted:one", "overload"),
+        ("scripted:one", "scripted:two", "context"),
+        ("scripted:two", "scripted:three", "context"),
+    ]
     assert len(two.requests) == 1
 
 
@@ -139,7 +144,11 @@ def test_if_all_fail_the_first_error_is_raised_and_the_others_are_in_its_notes(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     error = ModelOverloadedError("busy")
-    others = [scripted("one", [ModelAuthError("no right")]), "openai:needs-a-key"]
+    others = [
+        scripted("one", [ModelAuthError("no right")]),
+        "openai:needs-a-key",
+        scripted("broken", [PluginError("it cannot be loaded")]),
+    ]
     first = scripted("first", [error], fallback=Fallback(any=others))
     with pytest.raises(ModelOverloadedError) as caught:
         ask(first)
@@ -147,6 +156,7 @@ def test_if_all_fail_the_first_error_is_raised_and_the_others_are_in_its_notes(
     notes = error.__notes__
     assert notes[0] == "scripted:one: ModelAuthError: no right"
     assert notes[1].startswith("openai:needs-a-key: MissingSecretError: ")
+    assert notes[2] == "scripted:broken: PluginError: it cannot be loaded"
 
 
 def test_an_answer_that_ends_in_the_middle_is_given_by_another_model(scripted: Scripted, ask: Ask) -> None:
@@ -155,6 +165,12 @@ def test_an_answer_that_ends_in_the_middle_is_given_by_another_model(scripted: S
     assert fold(ask(first)).get_content() == "whole"
     with pytest.raises(ModelResponseError, match="incomplete response"):
         ask(scripted("first", [TextDelta("hal")], fallback=Fallback(overload=small)))
+    failing = [TextDelta("whole"), ModelFinished("stop"), ModelOverloadedError("x")]
+    with pytest.raises(ModelOverloadedError) as caught:
+        ask(scripted("first", failing, fallback=Fallback(any=scripted("other", [TextDelta("hal")]))))
+    assert caught.value.__notes__ == [
+        "scripted:other: ModelResponseError: scripted:other returned an incomplete response"
+    ]
 
 
 # --- what the other model is asked ---
@@ -172,6 +188,10 @@ def test_the_other_model_is_asked_what_was_asked(scripted: Scripted, ask: Ask) -
             "extra_body": {"only": "here"},
             "max_input_tokens": 10,
             "reasoning_effort": "low",
+            "fncall_prompt_type": "native",
+            "send_stop": False,
+            "thought_in_content": True,
+            "use_raw_api": False,
             "stop": ["END"],
         },
     )
@@ -184,7 +204,26 @@ def test_the_other_model_is_asked_what_was_asked(scripted: Scripted, ask: Ask) -
     config = request.config
     assert (config.temperature, config.function_choice, config.stop) == (0.3, "get_weather", ("END",))
     assert (config.extra_headers, config.extra_body, config.max_input_tokens) == ({}, {}, None)
-    assert config.reasoning_effort is None
+    own = {"reasoning_effort", "fncall_prompt_type", "send_stop", "thought_in_content", "use_raw_api"}
+    assert not own & config.model_fields_set
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "max_retries"),
+    [
+        ({}, {}, 0),
+        ({"max_retries": 2}, {}, 2),
+        ({}, {"max_retries": 3}, 3),
+        ({"max_retries": 2}, {"max_retries": 3}, 2),
+    ],
+)
+def test_the_other_model_retries_only_if_that_is_asked_for(
+    scripted: Scripted, ask: Ask, own: dict[str, int], asked: dict[str, int], max_retries: int
+) -> None:
+    small = scripted("small", answer("a"))
+    small.config = small.config.model_copy(update={"generate_cfg": GenerateConfig(**own)})  # a script disables retries
+    ask(scripted("first", [ModelOverloadedError("x")], fallback=Fallback(any=small)), config=asked)
+    assert small.requests[0].config.max_retries == max_retries
 
 
 def test_the_other_models_own_options_are_kept_but_for_what_the_question_is_about(scripted: Scripted, ask: Ask) -> None:
@@ -327,8 +366,9 @@ def test_what_failed_attempts_spent_is_in_the_usage(scripted: Scripted, ask: Ask
 def test_what_a_backend_wants_back_is_not_given_to_another(scripted: Scripted, ask: Ask) -> None:
     ended = [TextDelta("a"), ModelFinished("stop", model="small-1", response_id="r", data={"signature": "s"})]
     first = scripted("first", [ModelOverloadedError("x")], fallback=Fallback(any=scripted("small", ended)))
-    last = ask(first)[-1]
-    assert last == ModelFinished("stop", model="small-1", response_id="r")
+    events = ask(first)
+    assert events[-1] == ModelFinished("stop", model="small-1", response_id="r")
+    assert UsageReported not in map(type, events), "no model reported anything"
 
 
 # --- time ---
@@ -399,7 +439,32 @@ def test_a_model_that_rests_is_asked_after_all_when_the_others_fail(scripted: Sc
     ask(first)
     events = ask(first)
     assert fold(events).get_content() == "back"
-    assert [asked for _, asked, _ in _switches(events)] == ["scripted:small", "first"]
+    assert _switches(events) == [("first", "scripted:small", "overload"), ("scripted:small", "first", "request")]
+
+
+def test_while_the_first_model_rests_all_that_stand_in_for_it_are_asked_before_it(
+    scripted: Scripted, ask: Ask, clock: Any
+) -> None:
+    one = scripted("one", answer("1"), [ModelRequestError("no")])
+    fallback = Fallback(any=[one, scripted("two", answer("2"))], cooldown_s=30, clock=clock)
+    first = scripted("first", [ModelOverloadedError("x")], answer("back"), fallback=fallback)
+    assert [fold(ask(first)).get_content() for _ in range(2)] == ["1", "2"]
+    assert len(first.requests) == 1
+
+
+def test_the_error_of_a_stand_in_is_raised_alone_if_no_other_model_may_be_asked(
+    scripted: Scripted, ask: Ask, clock: Any
+) -> None:
+    error = ModelRequestError("no")
+    small = scripted("small", answer("a"), [TextDelta("h"), error])
+    fallback = Fallback(any=small, cooldown_s=30, clock=clock)
+    first = scripted("first", [ModelOverloadedError("x")], fallback=fallback)
+    ask(first)
+    with pytest.raises(ModelRequestError) as caught:
+        ask(first, metadata={ONLY_BEFORE_OUTPUT: True})
+    assert caught.value is error
+    assert not hasattr(error, "__notes__")
+    assert len(first.requests) == 1
 
 
 def test_a_model_that_fails_after_those_that_stand_in_for_it_ends_the_call(
@@ -524,6 +589,7 @@ def test_models_may_be_given_in_any_form(scripted: Scripted, ask: Ask) -> None:
     [
         ({"overload": [3]}, "overload"),
         ({"overload": [""]}, "overload"),
+        ({"overload": [" "]}, "overload"),
         ({"overloaded": "openai:m"}, "'overload'"),
         ({"cooldown_s": 0}, "cooldown_s"),
     ],
@@ -538,6 +604,18 @@ def test_a_backend_that_is_not_installed_is_told_when_the_chain_is_made() -> Non
         Fallback(overload="nowhere:model")
     with pytest.raises(ConfigError, match="backend"):
         Fallback(overload="")
+    with pytest.raises(PluginNotFoundError, match="openai"):
+        Fallback(overload="openai:model", host=PluginHost(paths=[]))
+
+
+def test_models_are_made_by_the_host_and_shown_without_white_space() -> None:
+    host = PluginHost(Settings())
+    forms = [" openai:small ", LLMConfig(model="claude-small"), {"model": "claude-small", "model_type": None}]
+    candidates = Fallback(any=forms, host=host)._models["any"]
+    assert [candidate.name for candidate in candidates] == ["openai:small", "claude-small", "claude-small"]
+    model = candidates[0].model()
+    assert model.host is host
+    sync.run(model.aclose())
 
 
 def test_a_key_is_shown_nowhere(scripted: Scripted, ask: Ask) -> None:
@@ -552,6 +630,9 @@ def test_a_key_is_shown_nowhere(scripted: Scripted, ask: Ask) -> None:
     with pytest.raises(ConfigError) as wrong:
         FallbackConfig.parse({"any": [secret, 3]})
     assert "sk-secret" not in str(wrong.value)
+    with pytest.raises(ConfigError) as nested:
+        FallbackConfig.parse({"any": [["sk-secret"]]})
+    assert "sk-secret" not in str(nested.value)
 
 
 @pytest.mark.parametrize(
@@ -609,8 +690,10 @@ def test_models_are_made_when_needed_once_and_closed_and_those_given_are_left_op
             closed.append(self.config.model)
 
     given = Closing([], config={"model": "given"}, processors=[])
-    fallback = Fallback(any=["openai:small", given], overload=["openai:small"])
+    small, alike = ({"model_type": "openai", "model": "small"} for _ in range(2))
+    fallback = Fallback(any=[small, given], overload=[alike], timeout=["openai:another"])
     (made, kept) = fallback._models["any"]
+    (another,) = fallback._models["timeout"]
     assert fallback._models["overload"] == (made,)
     models: list[object] = []
     threads = [threading.Thread(target=lambda: models.append(made.model())) for _ in range(8)]
@@ -621,13 +704,14 @@ def test_models_are_made_when_needed_once_and_closed_and_those_given_are_left_op
     assert len(set(map(id, models))) == 1
     assert kept.model() is given
     made._made = Closing([], config={"model": "made"}, processors=[])  # in the place of a backend's model
+    another._made = Closing([], config={"model": "another"}, processors=[])
     asyncio.run(ScriptedModel([], processors=[fallback]).aclose())
     assert closed == []  # nothing was asked, so its chain does not exist
     first = scripted("first", [ContextLengthError("x")], fallback=fallback)
     with pytest.raises(ContextLengthError):
         asyncio.run(first.acomplete([{"role": "user", "content": "hello"}]))
     asyncio.run(first.aclose())
-    assert closed == ["made"]
+    assert sorted(closed) == ["another", "made"]
 
 
 def test_leaving_early_closes_the_model_that_stands_in(scripted: Scripted) -> None:
