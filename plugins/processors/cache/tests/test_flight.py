@@ -60,6 +60,20 @@ def test_after_an_empty_batch_a_flight_goes_on_only_when_a_follower_waits() -> N
     asyncio.run(fly())
 
 
+def test_a_flight_goes_on_after_an_empty_batch_if_a_follower_waits_already() -> None:
+    async def batches() -> AsyncIterator[Sequence[ModelEvent]]:
+        yield [TextDelta("x")]
+        await settle()
+        yield []
+        yield [TextDelta("y")]
+
+    async def fly() -> None:
+        async with closing(Flight(batches(), lambda over: None).follow()) as follower:
+            assert [event async for event in follower] == [TextDelta("x"), TextDelta("y")]
+
+    asyncio.run(asyncio.wait_for(fly(), 20))
+
+
 def test_the_last_follower_to_leave_has_closed_the_stream_and_no_other_has() -> None:
     async def fly() -> None:
         closed = list[bool]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -210,6 +211,22 @@ def test_frames_of_a_film_count_in_their_order(tmp_path: Path) -> None:
     assert len({_saying(ContentItem(video=film)) for film in films}) == len(films)
 
 
+@pytest.mark.parametrize("wrap", [lambda path: {"video": [path, path]}, lambda path: {"audio": {"data": path}}])
+def test_media_in_a_list_or_a_dict_count_by_what_is_in_the_file(
+    tmp_path: Path, wrap: Callable[[str], dict[str, Any]]
+) -> None:
+    path = tmp_path / "medium"
+    keys = []
+    for content in (b"one", b"edited", b"one"):
+        path.write_bytes(content)
+        keys.append(_saying(ContentItem(**wrap(str(path)))))
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_options_that_are_not_set_are_not_in_the_key() -> None:
+    assert [value for _, value in key._options(GenerateConfig()) if value in (None, (), {})] == []
+
+
 def test_a_text_with_half_a_character_has_a_key() -> None:
     assert key_of(replace(BASE, messages=(Message("user", "\ud83d"),))) != key_of(BASE)
 
@@ -224,5 +241,9 @@ def test_what_is_no_json_is_named_by_its_type_and_not_shown(value: Any) -> None:
 def test_a_request_that_contains_itself_has_no_key() -> None:
     body: dict[str, Any] = {}
     body["body"] = body
-    with pytest.raises(NotHashable):
-        key_of(replace(BASE, config=BASE.config.model_copy(update={"extra_body": body})))
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"body": deep}
+    for extra_body in (body, deep):
+        with pytest.raises(NotHashable):
+            key_of(replace(BASE, config=BASE.config.model_copy(update={"extra_body": extra_body})))

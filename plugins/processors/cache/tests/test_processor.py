@@ -450,6 +450,8 @@ def test_bypass_asks_and_keeps_nothing_and_refresh_asks_and_keeps(
     assert _unmarked(ask(make_cache(), question(), Inner([]))) == newer
     with pytest.raises(ConfigError, match="'bypas'"):
         make_cache().around(question(metadata={"jackfield-cache": "bypas"}), Inner([]))
+    with pytest.raises(ConfigError, match="''"):
+        make_cache().around(question(metadata={"jackfield-cache": ""}), Inner([]))
 
 
 @pytest.mark.parametrize(
@@ -480,6 +482,23 @@ def test_a_time_and_a_scope_are_kept_to(make_cache: MakeCache, ask: Ask, questio
     clock.now += 11
     ask(make_cache(scope="one", ttl_s=10), question(), inner)
     assert inner.started == 3
+    picture = question(messages=(Message("user", [ContentItem(image="https://h/a.png")]),))
+    for scope in ("one", "two"):
+        ask(make_cache(scope=scope), picture, inner)
+    assert inner.started == 5
+
+
+def test_the_answers_that_were_not_used_for_longest_make_room(
+    make_cache: MakeCache, ask: Ask, question: Question, clock: Any
+) -> None:
+    long_answer: list[ModelEvent] = [TextDelta("x" * 4000), ModelFinished("stop")]
+    cache = make_cache(max_bytes=10_000)
+    for number in range(4):
+        clock.now += 1
+        ask(cache, question(str(number)), Inner(long_answer))
+    inner = Inner(WHOLE)
+    hits = [bool(_hits(ask(cache, question(str(number)), inner))) for number in (3, 0)]
+    assert (hits, inner.started) == ([True, False], 1)
 
 
 @pytest.mark.parametrize(
@@ -617,6 +636,21 @@ def test_who_waits_and_signs_in_otherwise_asks_for_himself(make_cache: MakeCache
         assert PluginEvent(SHARED_EVENT) in await like_the_first
 
     asyncio.run(asyncio.wait_for(both(), 20))
+
+
+def test_event_loops_share_no_request_in_flight(make_cache: MakeCache, question: Question) -> None:
+    cache, first, second = make_cache(), asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        begun = cache.wrap(Gate())(question())
+        assert first.run_until_complete(anext(begun)) == WHOLE[0]
+        inner = Inner(WHOLE)
+        whole = asyncio.wait_for(gathered(cache.wrap(inner)(question())), 20)
+        assert second.run_until_complete(whole) == WHOLE
+        assert inner.started == 1
+        first.run_until_complete(begun.aclose())  # type: ignore[attr-defined]
+    finally:
+        first.close()
+        second.close()
 
 
 def test_nothing_is_left_of_questions_that_are_answered(make_cache: MakeCache, question: Question, ask: Ask) -> None:
