@@ -52,8 +52,15 @@ def test_without_code_mode_it_stays_in_the_json(request_of: Any, monkeypatch: py
 
 
 def test_the_environment_switches_it_on(request_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPECIAL_CODE_MODE", "true")
-    assert "\n<code>\n" in _written(request_of, _call("x"), code_mode=None)
+    for value in ("true", " TRUE ", "1"):
+        monkeypatch.setenv("SPECIAL_CODE_MODE", value)
+        assert "\n<code>\n" in _written(request_of, _call("x"), code_mode=None)
+        assert "\n<code>\n" not in _written(request_of, _call("x"), code_mode=False)
+
+
+def test_other_arguments_come_back_with_the_code(request_of: Any, read: Any) -> None:
+    (call,) = read(_written(request_of, _call("x = 1"))).get_function_calls()
+    assert json.loads(call.arguments) == {"code": "x = 1", "n": 1}
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -172,12 +172,28 @@ def test_cutting_the_stream_elsewhere_never_changes_the_answer(read: Any, fmt: s
 
 @every_format
 def test_a_call_is_read_the_same_wherever_it_is_cut_once(read: Any, write: Any, fmt: str) -> None:
-    arguments = {"text": 'a "b" \\ \n\t✿ <b> 東京🗼', "list": [1, {"x": None}]}
+    arguments = {"text": 'a "b" \\ \n\t✿ <b> 東京🗼 "</tool_call>"', "list": [1, {"x": None}]}
     written = write(fmt, ("f", _json(arguments)), ("g", "{}"), functions=FUNCTIONS, text="So:")
     whole = read(written, fmt=fmt, functions=FUNCTIONS)
     assert _calls(whole) == [("f", arguments), ("g", {})]
     for place in range(len(written)):
         assert read(written[:place], written[place:], fmt=fmt, functions=FUNCTIONS) == whole
+
+
+@every_format
+def test_a_call_that_was_whole_when_the_limit_came_is_a_call(read: Any, write: Any, fmt: str) -> None:
+    arguments = {"text": "/home/me", "list": [1, 2]}
+    written = write(fmt, ("f", _json(arguments)), functions=FUNCTIONS)
+    assert _calls(read(written, fmt=fmt, functions=FUNCTIONS, reason="length")) == [("f", arguments)]
+
+
+@pytest.mark.parametrize("fmt", ["qwen", "react"])
+@pytest.mark.parametrize(
+    "arguments", ['"a" b', '"a"', "```x", "[1]", "Action: f", "x\n  **Action**: f", "✿ARGS✿ x", "x ✿RETURN✿"]
+)
+def test_arguments_that_are_no_object_read_back_as_they_were(read: Any, write: Any, fmt: str, arguments: str) -> None:
+    (call,) = read(write(fmt, ("g", arguments), functions=FUNCTIONS), fmt=fmt, functions=FUNCTIONS).get_function_calls()
+    assert (call.name, call.arguments) == ("g", arguments)
 
 
 @every_format

@@ -63,6 +63,30 @@ def test_a_reply_is_read_the_same_in_pieces_of_any_size(read: Any, told: Any, re
         assert told(read(*pieces, fmt="qwen", functions=[F, CODE])) == expected
 
 
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ('✿ARGS✿: {"a": 1}', [A1]),
+        ('So: ✿ARGS✿: {"a": 1}', ['So: ✿ARGS✿: {"a": 1}']),
+        (f'{CALL}\n✿RETURN✿\n✿ARGS✿: {{"a": 1}}', [A1]),
+    ],
+)
+def test_arguments_without_a_name_are_those_of_the_chosen_function(
+    read: Any, told: Any, reply: str, expected: list[Any]
+) -> None:
+    assert told(read(reply, fmt="qwen", functions=[F], function_choice="f")) == expected
+    assert told(read('✿ARGS✿: {"a": 1}', fmt="qwen", functions=[F], function_choice="gone")) == ['✿ARGS✿: {"a": 1}']
+
+
+def test_a_name_that_was_cut_off_calls_nothing(read: Any, told: Any) -> None:
+    assert told(read("✿FUNCTION✿: f", fmt="qwen", functions=[F], reason="length")) == ["✿FUNCTION✿: f"]
+
+
+def test_a_name_of_more_than_256_characters_is_text_at_once(feed: Any) -> None:
+    text = "✿FUNCTION✿ " + "x" * 300
+    assert feed([TextDelta(text)], "qwen", functions=[F]) == [TextDelta("✿FUNCTION✿"), TextDelta(" " + "x" * 300)]
+
+
 def test_a_name_shows_as_soon_as_the_arguments_begin(feed: Any) -> None:
     assert feed(map(TextDelta, "✿FUNCTION✿: f\n✿ARGS"), "qwen") == []
     assert feed(map(TextDelta, "✿FUNCTION✿: f\n✿ARGS✿"), "qwen") == [FunctionCallDelta(0, id="1", name="f")]

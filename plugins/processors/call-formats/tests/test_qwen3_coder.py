@@ -9,6 +9,7 @@ import pytest
 
 from jackfield.events import FunctionCallDelta, TextDelta
 from jackfield.messages import FunctionCall, Message
+from jackfield_call_formats.xml_body import is_strict_xml
 
 F = {
     "name": "f",
@@ -76,7 +77,18 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
         [("f", '{"text": "a</parameter> b</function> c</tool_call> d <tool_call>e"}')],
     ),
     "a value of several lines": (_xml(text="\n a\n\n b\n"), [("f", '{"text": "\\n a\\n\\n b\\n"}')]),
+    "no outer tags and end tags in a value": (
+        "<function=f>\n<parameter=text>\na</function> b\n</parameter>\n</function>",
+        [("f", '{"text": "a</function> b"}')],
+    ),
+    "a second value that begins with an end tag": (
+        _xml(count="1", text="</tool_call> x"),
+        [("f", '{"count": 1, "text": "</tool_call> x"}')],
+    ),
+    "no ends at all and a line feed": ("<tool_call>\n<function=f>\n<parameter=text>\nx\n", [("f", '{"text": "x"}')]),
     "an end tag that ends nothing": ("a </tool_call> b", ["a </tool_call> b"]),
+    "an end tag first": ("</tool_call> b", ["</tool_call> b"]),
+    "no name and no outer tags": ("<function=></function> b", ["<function=></function> b"]),
     "no name": (
         "<tool_call><function=></function></tool_call>",
         ["<tool_call><function=></function></tool_call>"],
@@ -106,6 +118,7 @@ def test_a_reply_is_read_the_same_in_pieces_of_any_size(read: Any, told: Any, re
         ("size", "1e3", 1000.0),
         ("yes", "True", True),
         ("yes", "false", False),
+        ("yes", "None", "None"),
         ("list", '["x", "y"]', ["x", "y"]),
         ("list", "['x', 'y',]", ["x", "y"]),
         ("list", "x, y", "x, y"),
@@ -143,6 +156,30 @@ def test_ordinary_values_stand_as_they_are_and_only_tags_are_escaped(request_of:
         text='say "a\nb" <b> & \\n', count="3", list='["<b>"]', yes="true"
     )
     assert written(text="x</parameter>y") == _xml(text='"\\u0078\\u003c/parameter\\u003ey"')
+    assert written(list=["</parameter>"]) == _xml(list='["\\u003c/parameter>"]')
+    assert written(any="12") == _xml(any='"\\u00312"')
+    assert written(text='"\\u0041"') == _xml(text='"\\u0022\\\\u0041\\""')
+
+
+@pytest.mark.parametrize(
+    ("body", "strict"),
+    [
+        ("<function=f>\n<parameter=a>\n1\n</parameter>\n</function><function=g></function>", True),
+        ("<function=f>\n<parameter=a>\n1\n</parameter>\n<function=g></function>", False),
+        ("<function=f>\n<parameter=a>\n1\n<parameter=b>\n1\n</parameter>\n</function>", False),
+        ("<function=f>\n<parameter=a>\n1\n</parameter>", False),
+        ("<function=f>\nwords<function=g></function>", False),
+        ("words", False),
+    ],
+)
+def test_a_body_is_strict_if_every_function_and_value_has_its_end(body: str, strict: bool) -> None:
+    assert is_strict_xml(body) is strict
+
+
+def test_a_function_without_a_description_has_no_element_for_it(request_of: Any, formats: Any) -> None:
+    for undescribed in ({**F, "description": ""}, {key: F[key] for key in ("name", "parameters")}):
+        rendered = formats["qwen3_coder"].render(request_of(USER, functions=[undescribed]))
+        assert "<function>\n<name>f</name>\n<parameters>" in rendered.messages[0].get_text_content()
 
 
 def test_tools_stand_as_xml_in_the_prompt(request_of: Any, formats: Any) -> None:

@@ -53,6 +53,9 @@ REPLIES: dict[str, tuple[str, str | None, list[Any]]] = {
     "an action without a name": ("Action:\n\nAction Input: {}", None, ["Action:\n\nAction Input: {}"]),
     "labels in the middle of lines": (f"See Action: f, {CALL}", None, [f"See {'Action: f, ' + CALL}"]),
     "an observation first": ("Observation: the sky is blue", None, ["Observation: the sky is blue"]),
+    "words for a second action": (f"{CALL}\nAction: call\nso", None, ["Action: call\nso", A1]),
+    "a label indented by eight": (" " * 8 + "**Final Answer**: 42", None, ["42"]),
+    "a label indented by nine": (" " * 9 + "Final Answer: 42", None, [" " * 9 + "Final Answer: 42"]),
     "half a label": ("So.\nAction Inp", None, ["So.\nAction Inp"]),
     "a list in bold": ("**Active**: yes\n**Thou**", None, ["**Active**: yes\n**Thou**"]),
 }
@@ -68,6 +71,36 @@ def test_a_reply_is_read_the_same_in_pieces_of_any_size(
         messages = answer.messages
         assert (messages[0].reasoning_content if thought else None) == thought
         assert told(answer.model_copy(update={"messages": messages[bool(thought) :]})) == expected
+
+
+def test_an_observation_after_a_thought_ends_the_answer(read: Any) -> None:
+    answer = read("Thought: Hm.\nObservation: x\nFinal Answer: y", fmt="react", functions=[F])
+    assert [(message.reasoning_content, message.content) for message in answer.messages] == [("Hm.", "")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"), [('Action Input: {"a": 1}', [A1]), (f"{CALL}\nThought: B.\n{CALL}", [A1, A1])]
+)
+def test_an_input_without_an_action_is_that_of_the_chosen_function(read: Any, reply: str, expected: list[Any]) -> None:
+    calls = read(reply, fmt="react", functions=[F], function_choice="f").get_function_calls()
+    assert [(call.name, call.arguments) for call in calls] == expected
+    thought = read('Thought: Hm.\nAction Input: {"a": 1}', fmt="react", functions=[F], function_choice="f")
+    assert thought.get_function_calls() == []
+
+
+def test_an_action_that_was_cut_off_calls_nothing(read: Any, told: Any) -> None:
+    assert told(read("Action: f", fmt="react", functions=[F], reason="length")) == ["Action: f"]
+
+
+def test_a_name_of_a_tool_may_have_the_characters_of_markdown(read: Any, told: Any) -> None:
+    functions = [F, {**F, "name": "`f`"}]
+    assert told(read('Action: `f`\nAction Input: {"a": 1}', fmt="react", functions=functions)) == [("`f`", '{"a": 1}')]
+
+
+@pytest.mark.parametrize("text", ["Action:" + " " * 300, "x\n" + " " * 9 + "Act", "Action: " + "x" * 300])
+def test_no_more_is_held_back_than_a_label_and_a_name_need(feed: Any, text: str) -> None:
+    events = feed([TextDelta(text)], "react", functions=[F])
+    assert "".join(event.text for event in events).rstrip() == text.rstrip()
 
 
 def test_a_name_shows_as_soon_as_the_arguments_begin(feed: Any) -> None:
@@ -107,6 +140,7 @@ def test_reasoning_that_led_to_calls_is_told_as_a_thought_and_other_reasoning_is
         Message("assistant", "", reasoning_content="I must ask f."),
         Message("assistant", "Wait."),
         Message("assistant", "", function_call=FunctionCall("f", '{"a":1}')),
+        Message("assistant", "Now."),
         Message("function", "sun", name="f"),
         Message("assistant", "", reasoning_content="I know."),
         Message("assistant", "Sun."),
@@ -114,7 +148,7 @@ def test_reasoning_that_led_to_calls_is_told_as_a_thought_and_other_reasoning_is
     ]
     told = formats["react"].render(request_of(*messages, functions=[F])).messages[2:-1]
     assert [(message.role, message.content, message.reasoning_content) for message in told] == [
-        ("assistant", f"Thought: I must ask f.\nWait.\n{CALL}", None),
+        ("assistant", f"Thought: I must ask f.\nWait.\n{CALL}\nNow.", None),
         ("user", "Observation: sun", None),
         ("assistant", "Sun.", "I know."),
     ]

@@ -11,8 +11,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.errors import ToolArgumentError
-from jackfield.events import FunctionCallDelta, ModelFinished, ReasoningDelta, TextDelta, UsageReported
-from jackfield.messages import FunctionCall, Usage
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ContentItem, FunctionCall, Usage
 from jackfield.models import fold
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
@@ -60,6 +68,10 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
     "a broken call, and an end tag too many": (
         '<tool_call>\n{"name": "f", "arguments": {"a": "x"y"}}\n</tool_call></tool_call> so',
         ["</tool_call> so", ("f", '{"a": "x"y"}')],
+    ),
+    "a broken call, and a tag with words": (
+        '<tool_call>\n{"name": "f", "arguments": {"a": "x"y"}}\n</tool_call> so <tool_call>words</tool_call>',
+        [" so <tool_call>words</tool_call>", ("f", '{"a": "x"y"}')],
     ),
     "no arguments where some were to come": (
         '<tool_call>so: {"name": "f", "arguments": }</tool_call>',
@@ -274,6 +286,27 @@ def test_a_server_that_takes_thoughts_out_itself_may_be_told_that_the_answer_beg
     assert [call.name for call in answer.get_function_calls()] == ["f"]
 
 
+def test_reasoning_beside_a_thought_in_the_text_does_not_end_it(feed: Any) -> None:
+    events = [TextDelta("hmm "), ReasoningDelta("r"), TextDelta(f"{CALL}</think>ok"), ModelFinished("stop")]
+    answer = fold(feed(events, begins_in_thought=True))
+    assert answer.get_function_calls() == []
+    assert answer.get_content() == f"hmm {CALL}</think>ok"
+
+
+def test_a_server_that_parsed_the_call_of_an_answer_with_media_is_reported_and_no_error(feed: Any) -> None:
+    picture = MediaDelta(ContentItem(image="http://localhost/p.png"))
+    events = feed([picture, UsageReported(Usage()), ModelFinished("tool_calls")])
+    (report,) = [event for event in events if isinstance(event, PluginEvent)]
+    assert report.name == "jackfield-call-formats.missing_call"
+
+
+def test_a_second_call_is_left_out_as_a_whole_if_calls_may_not_be_parallel(feed: Any) -> None:
+    events = feed([TextDelta(CALL + CALL.replace('"f"', '"g"')), ModelFinished("stop")], parallel_function_calls=False)
+    assert {event.index for event in events if isinstance(event, FunctionCallDelta)} == {0}
+    (report,) = [event for event in events if isinstance(event, PluginEvent)]
+    assert report.data["names"] == ("g",)
+
+
 def test_native_calls_pass_and_do_not_collide_with_calls_in_the_text(feed: Any) -> None:
     usage = UsageReported(Usage(prompt_tokens=1))
     events = feed(
@@ -281,14 +314,15 @@ def test_native_calls_pass_and_do_not_collide_with_calls_in_the_text(feed: Any) 
             FunctionCallDelta(0, id="call_x", name="native", arguments='{"b"'),
             TextDelta(CALL),
             FunctionCallDelta(0, arguments=": 2}"),
-            FunctionCallDelta(1, name="other", arguments="{}"),
+            FunctionCallDelta(1, name="other", arguments='{"c"'),
+            FunctionCallDelta(1, arguments=": 3}"),
             usage,
             ModelFinished("stop"),
         ]
     )
     answer = fold(events)
     calls = [(call.name, call.arguments) for call in answer.get_function_calls()]
-    assert calls == [("native", '{"b": 2}'), F, ("other", "{}")]
+    assert calls == [("native", '{"b": 2}'), F, ("other", '{"c": 3}')]
     assert [message.function_id for message in answer.messages] == ["call_x", "2", "3"]
     assert answer.finish_reason == "tool_calls"
     assert usage in events
