@@ -61,6 +61,8 @@ def test_what_comes_later_wins_unless_it_is_missing() -> None:
     assert events[:-1] == [UsageReported(Usage(prompt_tokens=5, completion_tokens=4, total_tokens=9))]
     kept = read(reader(), head, end("max_tokens"), end(None))
     assert finished(kept).provider_reason == "max_tokens"
+    unnamed = read(reader(), {"type": "message_start", "message": {"id": "m1", "model": None}}, end())
+    assert finished(unnamed).model == "asked"
 
 
 def test_a_signature_and_blocks_may_come_in_any_order_and_in_pieces() -> None:
@@ -87,19 +89,20 @@ def test_reasoning_without_a_signature_and_empty_texts_do_not_go_back() -> None:
     assert content(events) == [hidden]
 
 
-@pytest.mark.parametrize("citation", [PAGE, DOCUMENT])
+@pytest.mark.parametrize("citations", [[PAGE, DOCUMENT], [DOCUMENT, PAGE]])
 @pytest.mark.parametrize("way", ["stream", "start", "whole"])
-def test_a_citation_is_kept_and_reported_however_it_comes(way: str, citation: dict[str, Any]) -> None:
-    said, cited = reader(), {"type": "text", "text": "a", "citations": [citation]}
+def test_citations_are_kept_and_reported_however_they_come(way: str, citations: list[dict[str, Any]]) -> None:
+    said, cited = reader(), {"type": "text", "text": "a", "citations": citations}
     if way == "whole":
         body = {"id": "m", "model": "m", "stop_reason": "end_turn", "content": [cited]}
         events = [*said.whole(json.dumps(body).encode()), *said.finish()]
     elif way == "start":
         events = read(said, start(0, **cited), end())
     else:
-        events = read(said, start(0, type="text", text="a"), delta(0, "citations_delta", citation=citation), end())
-    (source,) = [event.data["sources"] for event in events if isinstance(event, PluginEvent)]
-    assert source == [{"location": citation.get("url") or citation["source"]}]
+        pieces = [delta(0, "citations_delta", citation=citation) for citation in citations]
+        events = read(said, start(0, type="text", text="a"), *pieces, end())
+    sources = [event.data["sources"] for event in events if isinstance(event, PluginEvent)]
+    assert sources == [[{"location": citation.get("url") or citation["source"]}] for citation in citations]
     assert content(events) == [cited]
 
 

@@ -123,6 +123,12 @@ def test_a_header_of_ones_own_may_stand_for_the_key_and_is_as_secret(server: Fak
     assert "gateway" not in str(caught.value)
 
 
+@pytest.mark.parametrize("end", ["", "/v1"])
+def test_the_models_are_listed_at_the_address_of_the_server(server: FakeOpenAI, make_model: Any, end: str) -> None:
+    assert sync.run(make_model(base_url=server.origin + end).alist_models()) == ["test-model"]
+    assert [request.native_path.partition("?")[0] for request in server.listings] == ["/v1/models"]
+
+
 # --- options ---
 
 
@@ -238,13 +244,23 @@ def test_data_is_asked_for_in_a_way_that_the_server_accepts(
     assert ("output_config" in body, "tool_choice" in body) == (way == "native", way == "tool")
 
 
-@pytest.mark.parametrize("model", ["test-model", "claude-opus-5"])
-def test_an_answer_at_the_end_is_continued_or_asked_to_be(server: FakeOpenAI, make_model: Any, model: str) -> None:
+@pytest.mark.parametrize(
+    ("config", "continues"),
+    [
+        ({}, True),
+        ({"thinking": "disabled"}, True),
+        ({"thinking_budget": 2000}, False),
+        ({"model": "claude-opus-5"}, False),
+    ],
+)
+def test_an_answer_at_the_end_is_continued_or_asked_to_be(
+    server: FakeOpenAI, make_model: Any, config: dict[str, Any], continues: bool
+) -> None:
     server.reply(replies.text(" fox"))
-    ask(make_model(model=model), [HELLO, Message("assistant", "The brown")])
+    ask(make_model(**config), [HELLO, Message("assistant", "The brown")])
     last = native(server)["messages"][-1]
-    assert last["role"] == ("assistant" if model == "test-model" else "user")
-    assert last["content"][0]["text"].startswith("The brown" if model == "test-model" else "Continue")
+    assert last["role"] == ("assistant" if continues else "user")
+    assert last["content"][0]["text"].startswith("The brown" if continues else "Continue")
 
 
 @pytest.mark.parametrize(("lang", "texts"), [("en", ["(The user", "Continue"]), ("zh", ["（用户", "请从"])])
@@ -292,6 +308,13 @@ def test_a_schema_and_an_effort_are_sent_in_the_protocols_words(server: FakeOpen
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     ask(make_model(json_schema=True), response_format=wanted, reasoning_effort="low")
     assert native(server)["output_config"] == {"format": {"type": "json_schema", "schema": schema}, "effort": "low"}
+
+
+def test_a_schema_is_enforced_by_a_model_that_is_not_known_to_refuse_it(server: FakeOpenAI, make_model: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+    server.reply(replies.text("ok"))
+    ask(make_model(), response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
+    assert native(server)["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
 
 
 def test_what_the_protocol_does_not_have_is_refused_by_name(server: FakeOpenAI, make_model: Any) -> None:
@@ -669,6 +692,12 @@ def test_an_overload_in_the_middle_of_an_answer_may_be_tried_again(server: FakeO
     with pytest.raises(ModelOverloadedError) as caught:
         ask(make_model())
     assert (caught.value.partial_text, caught.value.retryable) == ("half", True)
+
+
+@pytest.mark.parametrize("model_server", [None, "", "anthropic"])
+def test_without_an_address_the_server_is_anthropics(make_model: Any, model_server: str | None) -> None:
+    model = make_model(base_url=None, model_server=model_server)
+    assert model.server().url == "https://api.anthropic.com/v1/messages"
 
 
 def test_an_address_that_is_none_is_refused(make_model: Any) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, sync
-from jackfield.errors import ConfigError, ModelOverloadedError, UnsupportedInputError
+from jackfield.errors import (
+    ConfigError,
+    ModelAuthError,
+    ModelConnectionError,
+    ModelOverloadedError,
+    ModelTimeoutError,
+    UnsupportedInputError,
+)
 from jackfield.events import PluginEvent, StreamReset
 from jackfield.messages import ContentItem, Message
 from jackfield.results import Source
@@ -79,7 +86,7 @@ def test_a_hosted_tool_must_be_known_and_have_a_name_of_its_own(server: FakeOpen
     with pytest.raises(ConfigError, match="web_search"):
         make_model(hosted_tools=["search"])
     with pytest.raises(ConfigError, match="type"):
-        make_model(hosted_tools=[{"name": "web_search"}])
+        make_model(hosted_tools=["web_fetch", {"name": "web_search"}])
     with pytest.raises(UnsupportedInputError, match="'web_search' is both a hosted tool and a function"):
         sync.run(make_model(hosted_tools=["web_search"]).acomplete([HELLO], [{**TIME, "name": "web_search"}]))
 
@@ -242,6 +249,21 @@ def test_counting_is_retried_as_often_as_an_answer(server: FakeOpenAI, make_mode
         with pytest.raises(ModelOverloadedError):
             model.count_tokens("hello")
     assert len(server.requests) == 1 + retries
+
+
+def test_counting_has_the_headers_and_the_timeout_of_the_call(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.raw(b'{"input_tokens": 42}'), replies.raw(b'{"input_tokens": 42}').delayed(60))
+    model = make_model()
+    assert model.count_tokens("hello", config={"extra_headers": {"X-Team": "tides"}}) == 42
+    assert server.requests[-1].native_headers["x-team"] == "tides"
+    with pytest.raises((ModelTimeoutError, ModelConnectionError)):  # a busy machine may not even connect
+        model.count_tokens("hello", config={"request_timeout": 0.05})
+
+
+def test_a_refusal_to_count_is_the_servers_own(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(replies.error(401, "invalid x-api-key", code="authentication_error"))
+    with pytest.raises(ModelAuthError, match="invalid x-api-key"):
+        make_model().count_tokens("hello")
 
 
 @pytest.mark.parametrize("reply", [replies.raw(b"[]"), replies.raw(b"{}"), replies.raw(b"<html>")])

@@ -115,9 +115,11 @@ def test_two_names_never_become_one(one: str, other: str) -> None:
     assert len(set(sent)) == len({one, other})
 
 
-def test_an_image_of_a_wrong_label_is_sent_as_what_it_is() -> None:
-    body = body_of("test-model", [Message("user", [ContentItem(image=JPEG)])])
-    assert body["messages"][0]["content"][0]["source"]["media_type"] == "image/jpeg"
+@pytest.mark.parametrize("scheme", ["data:", "Data:"])
+def test_an_image_of_a_wrong_label_is_sent_as_what_it_is(scheme: str) -> None:
+    body = body_of("test-model", [Message("user", [ContentItem(image=scheme + JPEG[5:])])])
+    source = {"type": "base64", "media_type": "image/jpeg", "data": JPEG.partition(",")[2]}
+    assert body["messages"][0]["content"] == [{"type": "image", "source": source}]
 
 
 def test_an_image_of_a_user_that_the_protocol_does_not_take_is_refused_and_one_of_a_tool_noted() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.messages import FunctionCall, Message
+from jackfield.messages import FunctionCall, Message, Origin
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield_anthropic.answer import MAX_PAUSES, usage_of
 from jackfield_anthropic.config import AnthropicConfig
@@ -86,10 +86,20 @@ def test_a_model_that_thinks_takes_hardly_any_sampling(options: dict[str, Any], 
         body(abilities=Abilities(sampling=False), **options)
 
 
-@pytest.mark.parametrize("option", ["seed", "presence_penalty", "frequency_penalty", "repetition_penalty"])
-def test_an_option_that_the_protocol_lacks_is_refused(option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("seed", 1),
+        ("seed", 0),
+        ("presence_penalty", 1),
+        ("presence_penalty", 0),
+        ("frequency_penalty", 1),
+        ("repetition_penalty", 1),
+    ],
+)
+def test_an_option_that_the_protocol_lacks_is_refused(option: str, value: int) -> None:
     with pytest.raises(UnsupportedInputError, match=f"does not support {option}: remove it"):
-        body(**{option: 1})
+        body(**{option: value})
 
 
 @pytest.mark.parametrize(
@@ -200,6 +210,18 @@ def test_the_cache_is_marked_at_the_end_of_each_kept_part(config: dict[str, Any]
     assert "cache_control" not in str(body(messages=history, functions=(FUNCTION,)))
 
 
+def test_the_cache_is_not_marked_at_reasoning() -> None:
+    origin = Origin(backend="anthropic", data={"server": "", "content": [{"type": "redacted_thinking", "data": "x"}]})
+    history = (Message("user", "hi"), Message("assistant", "", origin=origin))
+    made = body(config={"cache_control": "history"}, messages=history)
+    assert made["messages"][-1]["content"] == [{"type": "redacted_thinking", "data": "x"}]
+
+
+def test_an_empty_schema_is_described_to_the_model() -> None:
+    made = body(response_format={"type": "json_schema", "json_schema": {"schema": {}}})
+    assert ("output_config" in made, len(made["system"])) == (False, 1)
+
+
 def test_the_extra_body_wins_over_every_part() -> None:
     made = body(config={"thinking": "adaptive"}, max_tokens=5, extra_body={"max_tokens": 9, "thinking": None, "own": 1})
     assert (made["max_tokens"], made["thinking"], made["own"]) == (9, None, 1)
@@ -306,7 +328,12 @@ OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}}
             {"type": "array", "items": {"type": "integer"}, "minItems": 2},
             {"type": "array", "items": {"type": "integer"}, "description": "minItems: 2"},
         ),
+        (
+            {"type": "array", "items": {"type": "integer"}, "minItems": 0},
+            {"type": "array", "items": {"type": "integer"}, "minItems": 0},
+        ),
         ({"type": "array"}, None),
+        ({"type": "string", "minLength": 1, "description": ""}, {"type": "string", "description": "minLength: 1"}),
         ({"type": "string", "format": "uuid"}, {"type": "string", "format": "uuid"}),
         ({"type": "string", "format": "odd"}, {"type": "string", "description": 'format: "odd"'}),
         ({"type": "integer", "format": "date"}, {"type": "integer", "description": 'format: "date"'}),
