@@ -341,6 +341,22 @@ def test_the_id_the_model_and_the_time_are_those_of_the_first_chunk_that_has_an_
     ]
     finished = read(stream_of([*chunks, END]))[-1]
     assert finished == ModelFinished("stop", "m", "r", 5, provider_reason="stop")
+    unnamed = read(stream_of([chunks[0], {"id": "r", "model": None, "choices": []}, END]))[-1]
+    assert unnamed == ModelFinished("stop", "early", "r", provider_reason="stop")
+
+
+def test_a_message_beside_a_delta_repeats_what_came_before() -> None:
+    repeated = {"message": {"content": "ab", "reasoning": "hm"}, "finish_reason": "stop"}
+    events = read(
+        stream_of(
+            [
+                delta(content="a"),
+                {"choices": [{**repeated, "delta": {"reasoning": "hm"}, "finish_reason": None}]},
+                {"choices": [{**repeated, "delta": {"content": "b"}}]},
+            ]
+        )
+    )
+    assert events[:-1] == [TextDelta("a"), ReasoningDelta("hm"), TextDelta("b")]
 
 
 def test_every_count_is_read_from_its_place() -> None:
@@ -549,6 +565,17 @@ def test_sound_that_is_a_file_already_is_left_as_it_is(content: bytes, named: st
 def test_sound_in_the_format_that_was_asked_for_is_left_as_it_is(named: str, media_type: str) -> None:
     assert content_of(sound_uri(["AAAA"], named=named), media_type) == bytes(3)
     assert content_of(sound_uri(["AAAA"], named="wav"), "audio/wav").endswith(bytes(3))
+
+
+def test_the_format_that_was_asked_for_counts_more_than_what_the_sound_begins_like() -> None:
+    frames = b"\xff\xfb\x90..."
+    assert content_of(sound_uri([base64.b64encode(frames).decode()], named="aac"), "audio/aac") == frames
+
+
+@pytest.mark.parametrize("pieces", [["QQ"], ["Q", "Q"], ["QUE"], ["QUFB", "QQ"], ["QUFBQ", "UE"]])
+def test_the_padding_at_the_end_may_be_missing(pieces: list[str]) -> None:
+    length = len("".join(pieces)) * 3 // 4
+    assert joined(pieces) == b"A" * length
 
 
 def test_raw_sound_that_begins_like_a_file_of_frames_is_still_raw() -> None:

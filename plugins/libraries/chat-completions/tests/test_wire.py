@@ -224,6 +224,11 @@ def test_images_of_a_result_follow_all_results_in_a_message_of_the_user() -> Non
     assert [message["role"] for message in wire] == ["assistant", "tool", "tool", "user"]
     assert wire[1]["content"] == "a plot"
     assert wire[3]["content"][1] == {"type": "image_url", "image_url": {"url": PIXEL}}
+    both = wire_messages([called("f", "a"), called("g", "b"), result("f", picture, "a"), result("g", picture, "b")])
+    assert [message["content"][0]["text"] for message in both[3:]] == [
+        "Result of the tool f:",
+        "Result of the tool g:",
+    ]
     stray = wire_messages([called("f", "a"), result("f", picture, "a"), result("h", "of nobody", "c")])
     assert [message["role"] for message in stray] == ["assistant", "tool", "user", "user"]
     assert stray[2]["content"][0]["text"] == "Result of the tool f:"
@@ -235,6 +240,7 @@ def test_images_of_a_result_follow_all_results_in_a_message_of_the_user() -> Non
 
 def test_content_that_is_all_text_is_one_string() -> None:
     assert wire_messages([user([{"text": "a"}, {"text": "b"}])])[0]["content"] == "a\nb"
+    assert isinstance(wire_messages([user([{"text": ""}, {"text": "b"}])])[0]["content"], str)
 
 
 def test_files_are_notes_with_their_names() -> None:
