@@ -40,7 +40,7 @@ class Fixed(Searcher):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         self.asked.append(limit)
         if error := self.cfg.get("fails"):
-            raise ModelConnectionError(error, backend="m")
+            raise ToolServiceError(error) if self.cfg.get("as_tool") else ModelConnectionError(error, backend="m")
         numbers = self.cfg["numbers"][:limit]
         score = self.cfg.get("score", 1.0)
         return [Hit(corpus.chunks[number], score, {"fixed": rank}) for rank, number in enumerate(numbers, 1)]
@@ -427,10 +427,12 @@ def test_a_searcher_that_reports_nothing_counts_when_it_is_prepared(make: Make) 
     assert reports == [(10, 20), (20, 20)]
 
 
-def test_of_several_failures_the_first_is_raised(make: Make) -> None:
-    made = make(searchers=[fixed(fails="first"), other(fails="second")])
-    with pytest.raises(JackfieldError, match="first"):
+@pytest.mark.parametrize("as_tool", [False, True])
+def test_of_several_failures_the_first_is_raised_whatever_it_is(make: Make, as_tool: bool) -> None:
+    made: Any = make(searchers=[fixed(fails="first", as_tool=as_tool), other(fails="second")])
+    with pytest.raises(ToolServiceError if as_tool else ModelConnectionError, match="first"):
         asyncio.run(made.prepare(CORPUS))
+    assert made._searchers["other"].asked, "the first failure stops no other"
 
 
 def test_an_empty_corpus_is_not_searched_and_nothing_is_loaded(make: Make) -> None:

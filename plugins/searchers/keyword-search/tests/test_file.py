@@ -92,6 +92,15 @@ def test_chunks_that_cannot_be_told_apart_or_change_places_are_indexed_anew() ->
     assert Index((one, one), ANALYZER).changed((one,), **settings) is None
 
 
+def test_ids_of_any_characters_are_known_again(tmp_path: Path) -> None:
+    ids = ["a\rb", "c\x0bd", "e\u2028f", "g\udcffh", "", "i j"]
+    chunks = [Chunk(id_, "x.md", f"tide {number}", number, 1) for number, id_ in enumerate(ids)]
+    Index(chunks, ANALYZER).write(tmp_path / "words")
+    changed = Index.from_file(tmp_path / "words", ANALYZER).changed(chunks[:-1], k1=1.5, b=0.75)
+    assert changed
+    assert [number for number, _ in changed.search(["tide"], 9)] == list(range(len(ids) - 1))
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "words"
@@ -181,6 +190,17 @@ class TestTheShelf:
         before = set(tmp_path.iterdir())
         self.found(self.corpus(tmp_path, "high tide"), **({change: of_other[change]} if change in of_other else {}))
         assert len(set(tmp_path.iterdir()) - before) == 1
+
+    def test_queries_are_split_as_the_chunks_were_also_for_an_index_from_a_file(self, tmp_path: Path) -> None:
+        corpus = self.corpus(tmp_path, "研究生命的起源", "研究生活", "生命")
+
+        def scores(chinese: str) -> list[float]:
+            hits = asyncio.run(KeywordSearcher(chinese=chinese).search("研究生命", corpus, limit=5))
+            return [hit.score for hit in hits]
+
+        for chinese in ("words", "bigrams"):
+            assert scores(chinese) == scores(chinese), "the second one is from a file"
+        assert scores("words") != scores("bigrams")
 
     def test_what_a_killed_process_has_left_behind_goes_after_an_hour(self, tmp_path: Path) -> None:
         self.found(self.corpus(tmp_path, "high tide"))

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield.retrieval import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus, Where
+from jackfield_documents import Shelf
+from jackfield_tantivy_search import kept
+from jackfield_tantivy_search.index import DamagedIndexError, WordIndex
 from jackfield_tantivy_search.searcher import TantivySearcher
 
 Found = Callable[..., list[str]]
@@ -106,6 +111,13 @@ def test_an_index_of_which_half_is_gone_is_made_anew(on_disk: OnDisk, found: Fou
         )  # of which there are no hits to read; three and one are more than half of six
     assert len(found(on_disk(tmp_path, *texts[4:]), "tide")) == 6
     assert len(found(unread(on_disk(tmp_path, *texts[6:]), *range(4)), "tide")) == 4, "made anew, it counts from 0"
+
+
+def test_what_is_gone_takes_no_place_of_what_is_there(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
+    gone = [f"tide tide tide g{number}" for number in range(10)]
+    kept = [f"tide and many other words k{number}" for number in range(25)]
+    found(on_disk(tmp_path, *gone, *kept), "tide")
+    assert found(unread(on_disk(tmp_path, *kept), 0), "tide", 1) == kept[:1]
 
 
 def test_settings_do_not_share_an_index(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
@@ -198,6 +210,57 @@ def test_a_disk_that_fails_is_an_error_and_what_was_there_stays(
             found(new, "tide")
     assert found(unread(old, 0), "tide") == ["high tide"]
     assert found(new, "tide") == ["high tide", "low tide"]
+
+
+def test_an_index_that_cannot_be_changed_is_made_again(
+    on_disk: OnDisk, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(on_disk(tmp_path, "high tide", "flood"), "tide")
+    add, times = kept.add, list[bool]()
+
+    def fail_once(*arguments: Any) -> None:
+        times.append(True)
+        if len(times) == 1:
+            raise ValueError("An IO error occurred")  # as tantivy says it
+        add(*arguments)
+
+    monkeypatch.setattr(kept, "add", fail_once)
+    assert found(on_disk(tmp_path, "high tide", "flood", "low tide"), "tide") == ["high tide", "low tide"]
+
+
+def test_a_damaged_index_is_made_again_for_a_search_of_some_documents(
+    on_disk: OnDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ("high tide", "low tide")
+    chunks = tuple(Chunk(text, f"{text[:3]}.md", text, number, 1) for number, text in enumerate(texts))
+    corpus = type(on_disk(tmp_path))(chunks, Shelf(tmp_path, Corpus(chunks).content_hash))  # type: ignore[call-arg]
+    search, times = WordIndex.search, list[bool]()
+
+    def damaged_once(self: WordIndex, *arguments: Any) -> Any:
+        times.append(True)
+        if len(times) == 1:
+            raise DamagedIndexError("torn")
+        return search(self, *arguments)
+
+    monkeypatch.setattr(WordIndex, "search", damaged_once)
+    where = Where.parse({"path": "low.md"})
+    hits = asyncio.run(TantivySearcher().search("tide", corpus, limit=5, where=where))
+    assert [hit.chunk.text for hit in hits] == ["low tide"]
+
+
+def test_a_lock_file_of_another_program_is_an_error_with_its_folder(
+    on_disk: OnDisk, found: Found, tmp_path: Path
+) -> None:
+    corpus = on_disk(tmp_path, "high tide")
+    found(corpus, "tide")
+    (folder,) = tmp_path.iterdir()
+    shutil.rmtree(folder / "index")
+    (folder / "lock.sqlite").unlink()
+    with sqlite3.connect(folder / "lock.sqlite") as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    with pytest.raises(ConfigError, match="cannot store an index in"):
+        found(corpus, "tide")
 
 
 # --- several processes ---

@@ -95,6 +95,19 @@ def test_only_a_quotation_or_a_query_of_three_terms_is_a_phrase(
     assert found(in_memory(apart, together), query) == ([together, apart] if decides else [apart, together])
 
 
+def test_every_quotation_is_a_phrase(in_memory: CorpusOf, found: Found) -> None:
+    words = "aaa bbb ccc ddd eee fff ggg hhh"
+    apart, first, second, both = (
+        "bbb aaa ddd ccc eee fff ggg hhh",
+        "aaa bbb ddd ccc eee fff ggg hhh",
+        "bbb aaa ccc ddd eee fff ggg hhh",
+        words,
+    )
+    corpus = in_memory(apart, first, second, both)
+    for query in ('"aaa bbb" eee fff "ccc ddd"', '“aaa bbb” eee fff "ccc ddd"'):
+        assert found(corpus, query) == [both, first, second, apart]
+
+
 def test_the_first_sixteen_terms_of_a_quotation_are_the_phrase(in_memory: CorpusOf, found: Found) -> None:
     words = [f"word{number}" for number in range(18)]
     early, late = ([*words[:place], words[place + 1], words[place], *words[place + 2 :]] for place in (14, 16))
@@ -142,6 +155,24 @@ def test_nothing_in_a_query_is_syntax(in_memory: CorpusOf, found: Found, query: 
 
 def test_a_chinese_word_that_the_text_cuts_otherwise_is_found(in_memory: CorpusOf, found: Found) -> None:
     assert found(in_memory("研究生命的起源", "天气很好"), "研究生命科学") == ["研究生命的起源"]
+    assert found(in_memory("超时", "天气"), "超时空") == ["超时"]
+
+
+def test_chunks_and_queries_are_split_as_the_settings_say(in_memory: CorpusOf) -> None:
+    corpus = in_memory("研究生命的起源", "研究生活", "生命")
+    scores = {
+        chinese: [
+            hit.score for hit in asyncio.run(TantivySearcher(chinese=chinese).search("研究生命", corpus, limit=5))
+        ]
+        for chinese in ("words", "bigrams")
+    }
+    assert scores["words"] != scores["bigrams"]
+
+
+def test_a_word_that_is_only_outside_of_the_selected_documents_finds_nothing() -> None:
+    chunks = tuple(Chunk(str(number), f"{text}.md", text, number, 1) for number, text in enumerate(("tea", "bread")))
+    where = Where.parse({"path": "bread.md"})
+    assert asyncio.run(TantivySearcher().search("tea", Corpus(chunks), limit=5, where=where)) == []
 
 
 def test_an_unknown_setting_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -15,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield.errors import ConfigError
 from jackfield.retrieval import Corpus, Searcher
 from jackfield_documents import Shelf
+from jackfield_local_state.ownfile import BusyFileError
 from jackfield_testkit.embeddings import texts_in
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
@@ -70,6 +73,14 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path: Path, approximate_from: i
             Index.from_file(path)
 
 
+def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    Index(clustered(20), range(20)).write(path)
+    path.write_bytes(path.read_bytes().replace(b"jackfield-vectors 1", b"jackfield-vectors 2"))
+    with pytest.raises(ValueError, match="created by another version"):
+        Index.from_file(path)
+
+
 def test_a_graph_that_is_not_one_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("usearch")
     path = tmp_path / "vectors"
@@ -100,6 +111,8 @@ def test_candidates_hold_nearly_all_of_the_nearest_with_their_exact_scores(tmp_p
         assert set(nearest) <= set(all_of_them)
         assert nearest == sorted(nearest, key=lambda hit: (-hit[1], hit[0]))
         found += len(set(nearest) & set(all_of_them[:10]))
+        assert len(approximate.search(query, 200)) == 200
+        assert len(approximate._graph.near(query, 1)) == 128
     assert found >= 475
 
 
@@ -141,7 +154,8 @@ def test_without_usearch_it_is_exact_and_one_line_says_what_to_install(
     ]
     exact = Index(rows, range(600)).search(query, 10)
     assert without.search(query, 10) == exact
-    assert Index.from_file(tmp_path / "vectors").search(query, 10) == exact
+    from_file = Index.from_file(tmp_path / "vectors")
+    assert (from_file._graph, from_file.search(query, 10)) == (None, exact)
 
 
 # --- beside an index on disk ---
@@ -177,7 +191,11 @@ def test_a_corpus_on_disk_is_embedded_and_read_once_for_all_processes(
 
 
 @pytest.mark.parametrize(
-    "change", ["max_chars", "approximate_from", "embedding_model", "jackfield-vector-search", "jackfield-documents"]
+    "change",
+    [
+        *["max_chars", "approximate_from", "embedding_model"],
+        *["jackfield-vector-search", "jackfield-documents", "usearch"],
+    ],
 )
 def test_an_index_of_another_setting_or_version_is_not_used(
     server: FakeOpenAI, make: Callable[..., Searcher], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
@@ -186,7 +204,10 @@ def test_an_index_of_another_setting_or_version_is_not_used(
     corpus = KeptCorpus(chunks, Shelf(tmp_path, Corpus(chunks).content_hash))
     settings = {"max_chars": 3, "approximate_from": 7, "embedding_model": "openai:other"}
     asyncio.run(make().prepare(corpus))
-    if change not in settings:
+    if change == "usearch":
+        is_installed = graph.can_be_made()
+        monkeypatch.setattr(graph, "can_be_made", lambda: not is_installed)
+    elif change not in settings:
         true = metadata.version
         monkeypatch.setattr(metadata, "version", lambda name: "9" if name == change else true(name))
     before = set(tmp_path.glob("vector_search-*"))
@@ -219,6 +240,30 @@ def test_a_search_for_many_hits_does_not_use_the_graph(monkeypatch: pytest.Monke
     assert asked == []
     index.search(clustered(1)[0], most - 1)
     assert asked == [index_module._CANDIDATES * (most - 1)]
+
+
+def test_a_store_that_is_busy_is_passed_over_and_one_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = VectorStore(tmp_path / "vectors.db")
+    errors = iter([BusyFileError("in use"), sqlite3.DatabaseError("the disk image is malformed")])
+
+    def fail(**_: object) -> None:
+        raise next(errors)
+
+    monkeypatch.setattr(store._file, "use", fail)
+    assert store.get("space", ["a"]) == {}
+    assert "is locked by another process" in caplog.text
+    with pytest.raises(ConfigError, match=r"index_path .* cannot be used: the disk image is malformed"):
+        store.get("space", ["a"])
+
+
+def test_a_store_keeps_half_a_character(tmp_path: Path) -> None:
+    store = VectorStore(tmp_path / "vectors.db")
+    (vector,) = clustered(1)
+    store.put("space", {"\ud83d": vector})
+    assert (store.get("space", ["\ud83d"])["\ud83d"] == vector).all()
+    store.close()
 
 
 def test_a_store_keeps_the_last_vector_of_a_text_in_each_space(tmp_path: Path) -> None:

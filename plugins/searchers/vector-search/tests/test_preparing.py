@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from jackfield_testkit.server import FakeOpenAI, RecordedRequest
 from jackfield_testkit.suites.searcher import corpus_of
 from jackfield_vector_search import searcher as module
 from jackfield_vector_search.searcher import VectorSearcher
+from jackfield_vector_search.store import VectorStore
 
 Make = Callable[..., Searcher]
 TEXTS = [f"text {number}" for number in range(10)]
@@ -172,7 +174,10 @@ def test_closing_closes_the_embedder_and_the_file_and_both_open_again(
     embedder = Flaky()
     made = VectorSearcher(embedding_model="flaky:m", index_path="~/deep/vectors.db")
     made._embedding._embedder = embedder
-    asyncio.run(made.prepare(corpus_of(TEXTS)))
+    asyncio.run(made.prepare(corpus_of([])))
+    assert not (tmp_path / "deep").exists(), "an empty corpus needs no file"
+    for texts in (TEXTS[:5], TEXTS):
+        asyncio.run(made.prepare(corpus_of(texts)))
     assert (tmp_path / "deep/vectors.db").is_file()
     asyncio.run(made.aclose())
     assert embedder.closed == 1
@@ -195,6 +200,23 @@ def test_a_corpus_on_disk_keeps_its_vectors_beside_itself(tmp_path: Path) -> Non
         asyncio.run(searcher_of(embedder, None).prepare(corpus))
         assert embedder.asked == asked
     assert (tmp_path / "vectors.sqlite").exists()
+
+
+def test_a_file_of_vectors_that_is_named_takes_those_of_a_corpus_on_disk_too(tmp_path: Path) -> None:
+    corpus = corpus_of(TEXTS)
+    object.__setattr__(corpus, "shelf", Shelf(tmp_path, corpus.content_hash))
+    asyncio.run(searcher_of(Flaky(), tmp_path / "own.db").prepare(corpus))
+    assert ((tmp_path / "own.db").exists(), (tmp_path / "vectors.sqlite").exists()) == (True, False)
+
+
+def test_kept_vectors_of_two_lengths_say_what_to_do(tmp_path: Path) -> None:
+    store = VectorStore(tmp_path / "vectors.db")
+    searcher = searcher_of(Flaky(), store.path)
+    space = searcher._embedding.space
+    store.put(space, {text: np.ones(3 + number, np.float32) for number, text in enumerate(TEXTS[:2])})
+    store.close()
+    with pytest.raises(ConfigError, match=r"vectors of dimension 4, but .*vectors\.db contains .* dimension 3"):
+        asyncio.run(searcher.prepare(corpus_of(TEXTS)))
 
 
 def test_progress_counts_chunks_and_begins_with_those_that_are_kept(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield import create_agent
+from jackfield import PluginHost, create_agent, sync
 from jackfield.errors import ConfigError, ModelResponseError, PluginNotFoundError
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.testing import ScriptedModel, answer
@@ -24,6 +25,7 @@ from jackfield_testkit.forks import output_of
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.suites.searcher import corpus_of
 from jackfield_vector_search.index import Index
+from jackfield_vector_search.searcher import VectorSearcher
 from jackfield_vector_search.store import VectorStore
 
 Make = Callable[..., Searcher]
@@ -79,6 +81,23 @@ def test_a_vector_of_zeros_finds_nothing_and_is_not_found(server: FakeOpenAI, ma
 
 def test_hits_below_the_lowest_score_are_left_out(make: Make) -> None:
     assert [hit.chunk.index for hit in search(make(min_score=0.2), "violin strings")] == [1]
+
+
+def test_a_lowest_score_of_zero_leaves_out_what_is_unlike_the_query(server: FakeOpenAI, make: Make) -> None:
+    vectors = {"tea": (1.0, 0.0), "violin": (-1.0, 0.1), "bread": (0.0, 1.0)}
+    server.respond(lambda request: embeddings(request, [vectors[text] for text in texts_in(request)], tokens=1))
+    hits = search(make(min_score=0), "tea", corpus_of(list(vectors)))
+    assert [hit.chunk.text for hit in hits] == ["tea", "bread"]
+
+
+@pytest.mark.parametrize(("approximate_from", "has_graph"), [(3, True), (4, False), (None, False)])
+def test_an_index_of_a_searcher_is_approximate_from_its_setting_on(
+    make: Make, approximate_from: int | None, has_graph: bool
+) -> None:
+    pytest.importorskip("usearch")
+    made: Any = make(approximate_from=approximate_from)
+    index = asyncio.run(sync.in_worker(made._index_of, corpus_of(TEXTS), None, threading.Event()))
+    assert (index._graph is not None) is has_graph
 
 
 def test_a_hit_that_has_the_lowest_score_is_kept(make: Make) -> None:
@@ -190,6 +209,11 @@ def test_a_query_of_another_length_than_the_chunks_is_an_error(server: FakeOpenA
         search(make(), "violin")
 
 
+def test_an_embedder_is_that_of_the_host(make: Make) -> None:
+    with pytest.raises(PluginNotFoundError, match="openai"):
+        search(VectorSearcher(embedding_model="openai:words", host=PluginHost(paths=[])), "violin")
+
+
 @pytest.mark.parametrize(
     ("model", "error", "problem"),
     [
@@ -222,6 +246,7 @@ def test_the_nearest_are_those_that_sorting_all_of_them_gives(
     for number, score in everything:
         row, other = np.asarray(rows[number // 2], float), np.asarray(query, float)
         lengths = np.linalg.norm(row) * np.linalg.norm(other)
+        assert score == round(score, 6), "the last bits depend on the order of summation"
         assert score == pytest.approx(row @ other / lengths if lengths else 0.0, abs=1e-5)
 
 
