@@ -69,6 +69,16 @@ def ncx(*points: tuple[str, str]) -> str:
     return f"<ncx><navMap>{inner}<navPoint><navLabel><text>no target</text></navLabel></navPoint></navMap></ncx>"
 
 
+def test_a_number_sign_in_the_name_of_a_file_is_no_fragment(book: Any) -> None:
+    manifest = '<item id="b" href="c%23.x" media-type="text/html"/><itemref idref="b"/>'
+    assert texts(book(manifest=manifest, **{"OEBPS/c#.x": "<p>b</p>"})) == ["b", "Tea", "Green tea."]
+
+
+def test_a_point_of_the_contents_without_a_name_is_passed_over(book: Any) -> None:
+    contents = "<ncx><navMap><navPoint><content src='../zero.xhtml'/></navPoint></navMap></ncx>"
+    assert texts(book(manifest=NCX, **{"OEBPS/toc/toc.ncx": contents})) == ["Tea", "Green tea."]
+
+
 @pytest.mark.parametrize(
     ("manifest", "files", "expected"),
     [
@@ -129,16 +139,23 @@ def test_a_book_without_text_and_one_with_damaged_chapters_are_refused(book: Any
 
 @pytest.mark.parametrize(
     ("uri", "is_refused"),
-    [("OEBPS/one.xhtml", True), ("OEBPS/./one.xhtml#x", True), ("OEBPS/%6fne.xhtml", True), ("one.xhtml", False)],
+    [
+        ("OEBPS/one.xhtml", True),
+        ("OEBPS/./one.xhtml#x", True),
+        ("OEBPS/%6fne.xhtml", True),
+        ("OEBPS/b.x", True),
+        ("one.xhtml", False),
+    ],
 )
 def test_a_book_is_encrypted_if_one_of_its_chapters_is(book: Any, uri: str, is_refused: bool) -> None:
     entries = "".join(f'<CipherReference URI="{one}"/>' for one in ("OEBPS/font.otf", uri)) + "<CipherReference/>"
-    data = book(**{"META-INF/encryption.xml": f"<encryption>{entries}</encryption>"})
+    second = {"manifest": item("b.x", "text/html"), "OEBPS/b.x": "<p>b</p>"}
+    data = book(**second, **{"META-INF/encryption.xml": f"<encryption>{entries}</encryption>"})
     if is_refused:
         with pytest.raises(DocParserError, match=r"^x\.epub is encrypted"):
             read(data)
     else:
-        assert texts(data) == ["Tea", "Green tea."]
+        assert texts(data) == ["b", "Tea", "Green tea."]
 
 
 def test_the_first_book_that_the_container_names_is_read(book: Any) -> None:

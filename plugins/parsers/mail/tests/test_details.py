@@ -49,6 +49,38 @@ def test_the_headers_come_in_the_usual_order_under_the_usual_names() -> None:
     assert document.metadata == {"from": "f", "reply-to": "r", "to": "t", "cc": "c", "bcc": "b", "date": "d"}
 
 
+def test_an_empty_header_is_not_shown_and_those_of_a_delivery_report_are_decoded() -> None:
+    report = "Content-Type: message/delivery-status\n\nStatus: =?utf-8?q?caf=C3=A9?=\n\nAction: failed\n"
+    document = eml(f"To: t\nCc:\nReply-To: \n{multipart('report', report)}")
+    assert texts(document) == ["(no subject)", "To: t", "Status: café\nAction: failed"]
+
+
+def test_a_mail_of_any_kind_inside_of_another_is_below_it() -> None:
+    for kind in ("rfc822", "global"):
+        inner = f"Content-Type: message/{kind}\n\nSubject: inner\n\ntext"
+        document = eml(f"Subject: outer\n{multipart('mixed', PLAIN, inner)}")
+        assert texts(document) == ["outer", "plain", "inner", "text"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "shown"),
+    [
+        ("text/plain; charset*=us-ascii''iso-8859-1", b"caf\xc3\xa9", "café"),
+        ("text/plain; charset=utf-8", b"caf\xe9 x", "caf\ufffd x"),
+        ("text/html; charset=utf-8", b"<p>caf\xe9 x", "caf\ufffd x"),
+    ],
+)
+def test_a_text_with_a_broken_or_unusual_encoding_is_read(headers: str, body: bytes, shown: str) -> None:
+    document = eml(b"Subject: s\nContent-Type: " + headers.encode() + b"\n\n" + body)
+    assert texts(document) == ["s", shown]
+
+
+def test_an_empty_text_is_not_one_that_cannot_be_read() -> None:
+    for kind in ("plain", "html"):
+        document = eml(f"Subject: s\n{multipart('mixed', f'Content-Type: text/{kind}', PLAIN)}")
+        assert (texts(document), "unread" in document.metadata) == (["s", "plain"], False)
+
+
 @pytest.mark.parametrize(
     "name", ["From", "To", "Subject", "Date", "Message-ID", "Received", "MIME-Version", "Return-Path", "RECEIVED"]
 )

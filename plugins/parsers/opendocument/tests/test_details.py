@@ -76,6 +76,7 @@ def read(data: bytes) -> list[tuple[str, str]]:
          [("paragraph", "[a b](https://e.org/)c")]),
         ('<text:p>x<text:a xlink:href="https://e.org/"> </text:a>y</text:p>', [("paragraph", "x y")]),
         ("<text:p><text:a>a</text:a></text:p>", [("paragraph", "a")]),
+        ("<text:p><text:span>a</text:span> <text:span>b</text:span></text:p>", [("paragraph", "a b")]),
         (f'<text:p><text:a xlink:href="{300 * "u"}">a</text:a></text:p>', [("paragraph", f"[a]({300 * 'u'})")]),
         (f'<text:p><text:a xlink:href="{301 * "u"}">a</text:a></text:p>', [("paragraph", "a")]),
         *[(f"<text:{name}><text:p>gone</text:p></text:{name}><text:p>a</text:p>", [("paragraph", "a")])
@@ -129,6 +130,7 @@ AGAIN = 'text:continue-numbering="true"'
         (items(item("a"), item("b", more='text:start-value="7"'), item("c"), style="L"), "1. a\n7. b\n8. c"),
         (items(item("a"), style="L") + items(item("b"), style="L"), "1. a\n1. b"),
         (items(item("a"), style="L") + items(item("b"), style="L", more=AGAIN), "1. a\n2. b"),
+        (items(item("a"), style="L") + 2 * items(item("b"), style="L", more=AGAIN), "1. a\n2. b\n3. b"),
         (
             items(item("a"), style="L") + items(item("b"), style="L", more='text:continue-numbering="false"'),
             "1. a\n1. b",

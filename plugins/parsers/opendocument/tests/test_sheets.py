@@ -91,6 +91,13 @@ def test_comments_have_the_address_of_their_cell(file: Any) -> None:
     assert "why" not in document.blocks[1].text
 
 
+def test_a_drawing_in_a_cell_is_not_read_with_those_of_the_sheet(file: Any) -> None:
+    drawing = "<draw:custom-shape><text:p>{}</text:p></draw:custom-shape>"
+    shapes = f"<table:shapes><draw:g><text:p>b{drawing.format('c')}</text:p></draw:g></table:shapes>"
+    document = parse(file("ods", sheet(cell(f"a{drawing.format('gone')}"), more=shapes)))
+    assert [block.text for block in document.blocks] == ["S", "| a |\n|---|", "b", "c"]
+
+
 def test_a_chart_follows_its_sheet(file: Any, content: Any) -> None:
     shapes = '<table:shapes><draw:frame><draw:object xlink:href="./C"/></draw:frame></table:shapes>'
     chart = content("ods", "<chart:chart><chart:title><text:p>Sales</text:p></chart:title></chart:chart>")

@@ -61,6 +61,8 @@ def html_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
     Raises:
         DocParserError: The data is not text, or the page is nested too deeply.
     """
+    if not data.strip():
+        return []
     text = data.decode(codec, "replace") if codec else decode_html(data, source=source).text
     return list(blocks_of(html_tree(text, source=source))) if text.strip() else []
 
