@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield_fetch import FetchConfig, Fetched, Fetcher, FetchError, fetcher, is_public, shown
 from jackfield_fetch.fetcher import UNPACKED_AT_ONCE, _Gzip
+from jackfield_fetch.rules import address_of, request_url
 
 Answer = Callable[[str], bytes | Iterator[bytes]]
 LOCAL = ("127.0.0.1",)
@@ -188,6 +189,7 @@ def test_private_addresses_are_refused_however_they_are_written(server: Server, 
         "file:///etc/passwd", "gopher://127.0.0.1/", "ftp://example.com/", "data:text/plain,x", "//127.0.0.1/", "",
         "http://", "http:///x", "http://[::1", "http://example.com:99999/", "http://user:secret@127.0.0.1/",
         "http://127.0.0.1\\@example.com/", "http://127.0.0.1/a\r\nX: y", "http://127.0.0.1/\t", "http://a..b/",
+        "http://user@127.0.0.1/", "http://127.0.0.1/a\\b",
     ],
 )  # fmt: skip
 def test_what_cannot_be_fetched_is_said_before_anybody_is_asked(server: Server, url: str) -> None:
@@ -258,11 +260,33 @@ def test_a_proxy_of_the_environment_is_not_asked(server: Server, monkeypatch: py
 # --- what is allowed --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("allow", ["localhost", "Localhost.", "127.0.0.0/8"])
+@pytest.mark.parametrize("allow", ["localhost", "Localhost.", "127.0.0.0/8", "127.1.2.3/8"])
 def test_a_host_or_a_network_can_be_allowed(server: Server, allow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     assert asyncio.run(Fetcher(allow=[allow]).fetch(f"http://localhost:{server.port}/")).content == b"hello"
+    assert asyncio.run(Fetcher(allow=[allow]).fetch(f"http://localhost.:{server.port}/")).content == b"hello"
+
+
+def test_an_address_that_contains_another_is_allowed_by_its_own_network() -> None:
+    inside = ip_address("2002:7f00:1::1")
+    assert FetchConfig(allow=("2002:7f00:1::/48",)).allows("a.example", inside)
+    assert FetchConfig(allow=("127.0.0.0/8",)).allows("a.example", inside)
+    assert not FetchConfig(allow=("10.0.0.0/8",)).allows("a.example", inside)
+    assert address_of("fe80::1%eth0") == ip_address("fe80::1")
+
+
+@pytest.mark.parametrize(
+    ("url", "requested"),
+    [
+        ("http://a.example", "http://a.example/"),
+        ("http://a.example:0?b", "http://a.example:0/?b"),
+        ("https://a.example/b[c]?d[]=?e#f", "https://a.example/b%5Bc%5D?d[]=?e"),
+        ("HTTP://A.example/ä b", "http://a.example/%C3%A4%20b"),
+    ],
+)
+def test_a_url_is_requested_in_ascii_and_with_its_port(url: str, requested: str) -> None:
+    assert request_url(url) == requested
 
 
 @pytest.mark.parametrize("allow", ["http://x", "a/b", "*.example", "", "x:80", "10.0.0.0/99"])
@@ -401,9 +425,19 @@ def test_what_is_known_of_a_page_is_not_told_to_another_address_and_not_believed
 
 @pytest.mark.parametrize(
     "location",
-    ["http://[", "http://[::1", "//[x]/", "http://a:99999/", "http://a:b/", "http://" + "a" * 9000, "x" * 9000],
+    [
+        "http://[",
+        "http://[::1",
+        "//[x]/",
+        "http://a:99999/",
+        "http://a:b/",
+        "http://" + "a" * 9000,
+        "x" * 9000,
+        "HERE/" + "x" * 9000,
+    ],
 )
 def test_a_redirect_to_an_address_that_cannot_be_read_is_an_error_of_ours(server: Server, location: str) -> None:
+    location = location.replace("HERE", server.url)
     server.answer = lambda _: written("", "302 Found", location=location)
     with pytest.raises(FetchError, match="cannot be fetched"):
         fetch(server.url)
@@ -753,6 +787,7 @@ def test_an_address_that_cannot_be_fetched_is_not_checked(server: Server) -> Non
     [
         ("https://user:secret@a.example:8080/b?key=secret#part", "https://a.example:8080/b"),
         ("http://a.example", "http://a.example"),
+        ("http://a:secret@b@c.example/", "http://c.example/"),
         ("a.pdf?key=secret", "a.pdf"),
         ("http://[", "an invalid URL"),
         ("http://a.example/\x00\u202e", "http://a.example/??"),

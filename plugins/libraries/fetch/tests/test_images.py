@@ -148,6 +148,15 @@ def test_an_image_is_saved_under_a_name_of_its_content(tmp_path: Path) -> None:
     assert workspace.resolve(name).read_bytes() == PNG
 
 
+def test_images_that_begin_alike_have_names_of_their_own_and_a_workspace_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "link").symlink_to("workspace")
+    workspace = Workspace(tmp_path / "link")
+    images = [PNG + bytes(100_000) + end for end in (b"1", b"2")]
+    names = [save_image(image, workspace, "tools/plot", ending=".png") for image in images]
+    assert [workspace.resolve(name).read_bytes() for name in names] == images
+
+
 @pytest.mark.parametrize("linked", ["tools", "tools/plot"])
 def test_no_image_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside"
