@@ -6,6 +6,7 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +139,27 @@ def test_what_is_seen_is_read_only_but_for_what_may_be_written(
     assert ("--dir", f"{prefix}{tmp_path}") in pairs(argv)
 
 
+def test_a_link_leads_to_its_folder_and_what_may_be_written_is_not_only_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("work", "more"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}-link").symlink_to(tmp_path / name)
+    links = tuple(str(tmp_path / f"{name}-link") for name in ("work", "more"))
+    _, argv = made(Path(links[0]), monkeypatch, is_root=False, writable=links[1:], readable=links)
+    binds = [words for words in zip(argv, argv[1:], argv[2:], strict=False) if words[0] in ("--bind", "--ro-bind")]
+    for name in ("work", "more"):
+        for place in (tmp_path / name, tmp_path / f"{name}-link"):
+            assert [words[:2] for words in binds if words[2] == str(place)] == [("--bind", str(tmp_path / name))]
+
+
+@pytest.mark.parametrize("target", ["usr/lib", "/usr/lib"])
+def test_a_link_of_the_system_stays_inside_the_jail(target: str, tmp_path: Path) -> None:
+    link = tmp_path / "lib"
+    link.symlink_to(target)
+    assert [*bubblewrap._bound(str(link), prefix="/jail")] == ["--symlink", "usr/lib", f"/jail{link}"]
+
+
 @pytest.mark.parametrize("is_root", [False, True], ids=["user", "root"])
 def test_processes_are_counted_inside_and_two_more_in_the_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool
@@ -230,7 +252,20 @@ def test_the_rules_of_landlock_are_the_folders_of_the_program(tmp_path: Path, mo
     assert planned(LandlockSandbox().command(program(tmp_path, network=True)))[0]["files"]["network"]
 
 
+def test_landlock_alone_isolates_no_program_with_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "_has_namespaces", lambda: False)
+    assert planned(LandlockSandbox().command(program(tmp_path)))[1] == ["work", "hard"]
+    with pytest.raises(SandboxError, match="a program with network access cannot be isolated without namespaces"):
+        LandlockSandbox().command(program(tmp_path, network=True))
+
+
 # --- the system ---
+
+
+def test_folders_of_python_are_those_that_no_folder_of_the_system_contains(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = ("/usr", "/usr/lib/python3", "/usr2/python", "/opt/python")
+    monkeypatch.setattr(system, "find_python", lambda: SimpleNamespace(readable=folders))
+    assert system.folders_of_python() == ["/opt/python", "/usr2/python"]
 
 
 def test_only_a_program_with_the_network_reads_the_files_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
