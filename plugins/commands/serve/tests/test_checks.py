@@ -112,6 +112,8 @@ def test_many_and_long_headers_are_refused() -> None:
 def test_names_of_headers_have_no_case() -> None:
     assert CLOSED.admit(scope(("Authorization", f"Bearer {ADA}"), ("HOST", "x.example"), host=None)) == "ada"
     assert code_of(OPEN, scope(("Origin", "https://evil.example"))) == "origin_not_allowed"
+    assert OPEN.admit(scope(("HOST", "localhost"), host=None)) == ""
+    assert code_of(OPEN, scope(("HOST", "localhost"))) == "host_not_allowed", "two hosts"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,12 @@ def test_a_body_that_announces_no_more_than_allowed_is_read(length: str) -> None
 @pytest.mark.parametrize("length", ["1001", "9" * 5000])
 def test_a_body_that_announces_too_much_is_refused(length: str) -> None:
     assert code_of(OPEN, scope(("content-length", length))) == "too_large"
+
+
+def test_a_large_limit_holds_for_each_of_its_digits() -> None:
+    checks = Checks(max_body_bytes=32 << 20)
+    assert checks.admit(scope(("content-length", str(32 << 20)))) == ""
+    assert code_of(checks, scope(("content-length", str((32 << 20) + 1)))) == "too_large"
 
 
 async def _bodies(*sizes: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import sys
 from pathlib import Path
@@ -105,6 +106,8 @@ def test_the_name_that_is_suggested_can_be_pasted_into_a_shell() -> None:
         read("my agent.yaml")
     with pytest.raises(ConfigError, match=r"two agents are named 'a': rename one, as in 'a2=my agent\.yaml'"):
         read("a=my agent.yaml", "a=my agent.yaml")
+    with pytest.raises(ConfigError, match=r"two agents are named 'a': rename one, as in a2=other\.yaml"):
+        read("a.yaml", "a=other.yaml")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"])
@@ -213,6 +216,9 @@ def test_an_agent_of_a_module_may_be_deep_in_it_and_the_working_directory_is_loo
     assert isinstance(agents["buyer"], FnCallAgent)
     with pytest.raises(ConfigError, match=r"cannot import 'shop_of_test_options:team.seller': "):
         load_agents(read("shop_of_test_options:team.seller"))
+    for wrong in (":team", ".shop_of_test_options:team", "shop_of_test_options:", "no_shop_of_test_options:team"):
+        with pytest.raises(ConfigError, match=f"cannot import '{re.escape(wrong)}': "):
+            load_agents(read(f"x={wrong}"))
     with pytest.raises(ConfigError, match=r"'shop_of_test_options:team' must be an agent, got type"):
         load_agents(read("shop_of_test_options:team"))
 

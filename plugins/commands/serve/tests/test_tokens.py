@@ -25,7 +25,7 @@ def test_each_token_has_its_owner_and_one_without_a_name_an_owner_of_its_own(tmp
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", ADA, f"Basic {ADA}", f"Bearer {ADA}x", f"Bearer {ADA[:-1]}"]
+    "header", ["", "Bearer", "Bearer ", ADA, f"Basic {ADA}", f"Bearer {ADA}x", f"Bearer {ADA[:-1]}", "Bearer \ud800"]
 )
 def test_any_other_header_has_no_owner(header: str) -> None:
     assert Tokens([("ada", ADA)]).owner_of(header) is None

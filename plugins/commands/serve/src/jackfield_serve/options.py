@@ -159,6 +159,8 @@ def _load_agent(text: str, options: ServeOptions) -> Agent:
         config = with_consent(lambda: load_agent_config(text, trust=options.trust, params=options.params))
         return create_agent(config)
     module, _, name = text.partition(":")
+    if module.startswith("."):
+        raise ConfigError(f"cannot import {text!r}: give the module's full name, without a leading dot")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
