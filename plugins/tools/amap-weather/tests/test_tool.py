@@ -103,6 +103,9 @@ def test_a_refusal_says_why_and_never_the_key(amap: WebServer) -> None:
     with pytest.raises(ToolServiceError, match=r"INVALID_USER_KEY \[key\] \(10001\)") as caught:
         weather(amap, "110108")
     assert KEY not in str(caught.value)
+    amap.put("/v3/config/district", WebAnswer.json({"status": "0", "info": "USER_DAILY_QUERY_OVER_LIMIT"}))
+    with pytest.raises(ToolServiceError, match="USER_DAILY_QUERY_OVER_LIMIT"):
+        weather(amap, "海淀区")
 
 
 @pytest.mark.parametrize(

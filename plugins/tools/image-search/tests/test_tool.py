@@ -78,6 +78,11 @@ def test_serpapi_is_asked_as_it_documents(web: WebServer) -> None:
     assert web.requests[0].query == {"engine": "google_reverse_image", "image_url": IMAGE, "api_key": KEY}
 
 
+def test_what_a_match_lacks_is_left_out(web: WebServer) -> None:
+    match = {"title": None, "link": "https://c.example/", "source": None, "thumbnail": None}
+    assert [item.text for item in search(web, IMAGE, wire=serpapi(match)).content] == ["[1] https://c.example/"]
+
+
 def test_serper_is_asked_as_it_documents(web: WebServer) -> None:
     match = {"title": "T", "link": "https://c.example/", "source": "C", "imageUrl": f"{web.url}/thumb.png"}
     wire = {"searchParameters": {"type": "lens"}, "organic": [match], "credits": 3}

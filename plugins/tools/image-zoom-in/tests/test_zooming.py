@@ -134,6 +134,25 @@ def test_grey_of_any_depth_is_seen(mode: str) -> None:
     assert seen.getpixel((seen.width - 20, 200)) == 255
 
 
+def test_grey_of_more_than_eight_bits_is_stretched_from_its_darkest_to_its_lightest() -> None:
+    data = b"".join(struct.pack("<H", 40_000 if x >= 32 else 30_000) for _ in range(64) for x in range(64))
+    assert zoom(written(Image.frombytes("I;16", (64, 64), data), "TIFF")).convert("L").getextrema() == (0, 255)
+
+
+@pytest.mark.parametrize(("options", "mode"), [({}, "RGB"), ({"transparency": 0}, "RGBA")])
+def test_an_image_of_a_palette_keeps_its_transparency(options: dict[str, int], mode: str) -> None:
+    assert zoom(written(halves("P"), **options)).mode == mode
+
+
+@pytest.mark.parametrize(
+    ("size", "scaled"), [((3000, 2000), (2496, 1664)), ((6400, 32), (7264, 64)), ((640, 480), (640, 480))]
+)
+def test_a_size_for_models_never_exceeds_the_range(size: tuple[int, int], scaled: tuple[int, int]) -> None:
+    assert _size_for_models(*size) == scaled
+    with pytest.raises(ToolArgumentError, match="6401 by 32 pixels, is too narrow"):
+        _size_for_models(6401, 32)
+
+
 def test_an_image_is_turned_as_its_file_says() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turn it to the right to see it

@@ -177,6 +177,7 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "cwd": "${PLUGIN_ROOT}-x"}, "must start with ./"),
         ({**STDIO, "cwd": "./../.."}, "outside the workspace"),
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside the workspace"),
+        ({"type": "sse", "url": "https://acme.example", "command": "x"}, "field 'command'"),
         ({"type": "sse", "url": "http://acme.example"}, "must start with https://"),
         ({"type": "sse", "url": "https://u:p@acme.example"}, "must have a host, and no user"),
         ({"type": "sse", "url": "https://@acme.example"}, "must have a host, and no user"),
@@ -235,6 +236,7 @@ def test_servers_that_cannot_be_read_are_left_out_and_the_skills_stay(
         (json.dumps({"$schema": SCHEMA.format("plugin")}), "None is not a valid name"),
         (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "a..b"}), "'a..b' is not a valid name"),
         (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "A"}), "'A' is not a valid name"),
+        (json.dumps({"$schema": SCHEMA.format("plugin"), "name": "a b"}), "'a b' is not a valid name"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_an_error(root: Path, manifest: str, says: str) -> None:

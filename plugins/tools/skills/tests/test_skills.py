@@ -45,6 +45,24 @@ def told(tool: BaseTool) -> list[str]:
     return [line for line in str(tool.schema("en")["description"]).splitlines() if line.startswith("- ")]
 
 
+def test_skills_are_told_in_the_order_of_their_names_from_a_folder_of_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    names = ["echo", "bells", "delta", "alpha", "coral", "foxes"]
+    for name in names:
+        skill(tmp_path / "skills", name)
+    tool = tool_of(Path("~/skills"))
+    assert told(tool) == [f"- {name}: Does it." for name in sorted(names)]
+    assert read(tool, "echo", file="") == "How to do it."
+
+
+def test_a_skill_has_the_name_of_its_folder_in_the_same_case(tmp_path: Path) -> None:
+    skill(tmp_path, "tides").rename(tmp_path / "Tides")
+    with pytest.raises(ConfigError, match="'tides' does not match the folder name 'Tides'"):
+        tool_of(tmp_path / "Tides")
+
+
 def test_a_model_is_told_names_and_descriptions_and_reads_the_rest_when_it_asks(tmp_path: Path) -> None:
     skill(tmp_path, "tides", description="About tides.", body="High water comes twice a day.")
     skill(tmp_path, "bells", description="About bells.")

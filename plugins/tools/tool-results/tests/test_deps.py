@@ -58,6 +58,11 @@ def test_a_tool_that_reads_deps_is_called_for_each_caller(
     assert "`key`" in warnings[0]
 
 
+def test_a_caller_without_deps_is_a_caller_as_well() -> None:
+    entry = cached(lambda context: context.deps)
+    assert [ask(entry, user) for user in (None, "ada", None)] == ["main of None", "main of ada", "main of None"]
+
+
 def test_a_tool_that_does_not_read_deps_is_cached_whoever_asks() -> None:
     called: list[str] = []
     entry = cached(lambda context: called.append(context.lang))

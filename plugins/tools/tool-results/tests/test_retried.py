@@ -71,6 +71,15 @@ def test_a_call_that_may_pass_is_made_again_after_a_pause(finish: Any, error: Ex
         assert 0.5 <= naps.slept_s[0] <= 1.0 <= naps.slept_s[1] <= 2.0
 
 
+def test_only_the_codes_of_the_settings_are_temporary_and_each_attempt_is_counted(finish: Any) -> None:
+    for code, attempts in (("locked", 2), ("503", None)):
+        error = ToolServiceError("busy", code=code)
+        entry = RetriedCalls(tools=[failing(error)], codes=("locked",), sleep=Naps())
+        (result,) = finish([entry], ("fetch", {}))
+        assert result.metadata.get("attempts") == attempts
+        assert (result.message.content == "there") is (attempts is not None)
+
+
 def test_a_pause_is_never_longer_than_the_longest_even_if_the_error_asks_for_more(finish: Any) -> None:
     naps = Naps()
     finish([RetriedCalls(tools=[failing(WaitsError("later"))], max_delay_s=3.0, sleep=naps)], ("fetch", {}))
