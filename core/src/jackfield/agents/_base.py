@@ -445,7 +445,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
     async def _save_attached(self, history: tuple[Message, ...], resources: RunResources) -> None:
         """Save files embedded in the user's messages if a reachable agent has tools or reads files itself."""
-        if any(not isinstance(message.content, str) for message in history) and self._has_readers:
+        if self._has_readers and any(not isinstance(message.content, str) for message in history):
             await save_attached(history, resources)
 
     @cached_property

@@ -29,10 +29,16 @@ def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[st
         history: The conversation.
         attached: Mapping from `data:` URIs to the paths of the saved files. Other `data:` URIs are skipped.
     """
-    asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
-    values = [item.file or item.image for content in asked for item in content]
-    paths = (attached.get(value) if _is_data(value) else value for value in values if value)
-    return [path for path in paths if path]
+    paths: list[str] = []
+    for message in history:
+        if isinstance(message.content, str) or message.role != USER:
+            continue
+        for item in message.content:
+            value = item.file or item.image
+            path = attached.get(value) if value and _is_data(value) else value
+            if path:
+                paths.append(path)
+    return paths
 
 
 async def save_attached(history: Sequence[Message], resources: RunResources) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Sequence
 
-from jackfield.messages import ASSISTANT, FUNCTION, Message, Role
+from jackfield.messages import ASSISTANT, FUNCTION, Message
 from jackfield.models._pairing import OpenCall, pair_results
 from jackfield.tools._executor import STOPPED_TEXT
 from jackfield.tools._plan import PlannedCall
@@ -16,8 +16,12 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
 
     Only calls of the last turn are returned, because earlier turns may use the same ids.
     """
-    end = _start_of(FUNCTION, history, len(history))
-    start = _start_of(ASSISTANT, history, end)
+    end = len(history)
+    while end and history[end - 1].role == FUNCTION:
+        end -= 1
+    start = end
+    while start and history[start - 1].role == ASSISTANT:
+        start -= 1
     calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
     if not calls:  # the usual case after an answer
         return ()
@@ -38,13 +42,6 @@ def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[
     for one in given:
         own[next(fresh) if one is None or one in own else one] = None
     return list(own)
-
-
-def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
-    """Return the start index of the consecutive messages with this role that end just before `end`."""
-    while end and history[end - 1].role == role:
-        end -= 1
-    return end
 
 
 def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
