@@ -246,7 +246,7 @@ class Lists(Agent):
 
     def __init__(self, then: Callable[[], object] = int, **options: Any) -> None:
         super().__init__(**options)
-        self.then, self.closed_in = then, list[threading.Thread]()
+        self.then, self.closed_in, self.is_closed = then, list[threading.Thread](), threading.Event()
 
     def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
         try:
@@ -255,6 +255,7 @@ class Lists(Agent):
             yield [Message("assistant", "Done.")]
         finally:
             self.closed_in.append(threading.current_thread())
+            self.is_closed.set()
 
 
 async def leave_after_a_list(agent: Agent) -> None:
@@ -281,7 +282,23 @@ def test_the_generator_of_lists_is_closed_however_the_run_ends() -> None:
     }
     for end, (agent, act) in ends.items():
         act(agent)
+        assert agent.is_closed.wait(10), end  # a cancelled run does not wait for the step that is running
         assert [thread is threading.main_thread() for thread in agent.closed_in] == [False], end
+
+
+def test_a_generator_of_lists_is_closed_when_the_step_ends_that_a_cancelled_run_left_behind() -> None:
+    cancel, may_go_on = CancelToken(), threading.Event()
+
+    def step() -> None:
+        cancel.cancel()
+        assert may_go_on.wait(10)
+
+    agent = Lists(step)
+    result = agent.ask("Hi", cancel=cancel)
+    assert result.stop_reason == "cancelled"
+    assert not agent.closed_in
+    may_go_on.set()
+    assert agent.is_closed.wait(10)
 
 
 def test_lists_that_are_no_generator_need_no_close() -> None:
