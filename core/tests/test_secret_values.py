@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from jackfield.secrets import is_secret, weakness_of
-from jackfield.secrets._values import is_common, looks_random, shows_no_user
+from jackfield.secrets._values import shows_no_user
+from jackfield.secrets._weakness import is_common, looks_random
 
 MIXED = "a1b2c3d4e5f6"
 

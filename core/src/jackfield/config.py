@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from jackfield._modelling import BaseModel
+from jackfield._secretsources import StatesSecrets
 from jackfield.errors import ConfigError
-from jackfield.secrets import StatesSecrets, hide_in_address, is_secret, shows_no_user
 from jackfield.suggestions import close_names, suggest
 
 Several = TypeVar("Several", bound=Iterable[Any])
@@ -47,6 +47,8 @@ class SettingsDict(dict[str, Any]):
 
 def mask_secrets(value: object) -> object:
     """Replace values whose names suggest a secret with asterisks. Nested values are included."""
+    from jackfield.secrets import is_secret  # importing agents does not need the rules for secrets
+
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
     return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
@@ -54,18 +56,28 @@ def mask_secrets(value: object) -> object:
 
 def without_secrets(value: object) -> Any:
     """Remove values whose names suggest a secret. Nested values are included."""
+    from jackfield.secrets import is_secret
+
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
     return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _refuse_user(address: str) -> str:
+    from jackfield.secrets import shows_no_user
+
     if not shows_no_user(address):
         raise ValueError("the URL must not contain a user name or password: set api_key, or a header in extra_headers")
     return address
 
 
-ServerAddress = Annotated[str, AfterValidator(_refuse_user), PlainSerializer(hide_in_address)]
+def _hide_secrets(address: str) -> str:
+    from jackfield.secrets import hide_in_address
+
+    return hide_in_address(address)
+
+
+ServerAddress = Annotated[str, AfterValidator(_refuse_user), PlainSerializer(_hide_secrets)]
 """A server address in a configuration. Addresses with a user name or a password are rejected and never shown.
 
 `repr` and dumps hide keys in the query and random parts of the path.
@@ -94,7 +106,7 @@ class Config(BaseModel):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
-            yield name, hide_in_address(value) if isinstance(value, str) else value
+            yield name, _hide_secrets(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return the state without API keys and headers.
@@ -400,7 +412,7 @@ class LLMConfig(Config):
     api_base: ServerAddress | None = Field(default=None, description="Same as base_url, and takes precedence")
     base_url: ServerAddress | None = Field(default=None, description="URL of the server")
     api_key: SecretStr | None = Field(default=None, description="Better stored as a secret: see the backend's page")
-    generate_cfg: GenerateConfig = GenerateConfig()
+    generate_cfg: GenerateConfig = Field(default_factory=GenerateConfig)
     processors: tuple[str | ComponentSettings, ...] = Field(
         default=(),
         description="Processor names or addresses, or dicts with `name` and settings; added to the enabled processors",

@@ -60,7 +60,7 @@ else:
             return super().__call__(**values, **({"extra": unknown} if unknown else {}))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ComponentSpec(metaclass=_Lenient):
     """Base class for descriptors, with the fields that all of them share.
 
@@ -98,8 +98,19 @@ class ComponentSpec(metaclass=_Lenient):
     check: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    # Written here for all kinds, because generating them for each would take half of the time to import this module.
 
-@dataclass(frozen=True, kw_only=True)
+    def __repr__(self) -> str:
+        values = (f"{entry.name}={getattr(self, entry.name)!r}" for entry in fields(self))
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # tables have no hash
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LLMSpec(ComponentSpec):
     """A backend: a subclass of `jackfield.BaseChatModel`.
 
@@ -122,7 +133,7 @@ def _first_sentence(text: str) -> str:
     return first if len(first) <= 300 else first[:299] + "…"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ToolSpec(ComponentSpec):
     """A tool: a subclass of `jackfield.BaseTool`, or a function decorated with `@tool`.
 
@@ -187,7 +198,7 @@ class ToolSpec(ComponentSpec):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ToolsetSpec(ComponentSpec):
     """A toolset: a subclass of `jackfield.tools.Toolset`, or several tools of the package.
 
@@ -212,7 +223,7 @@ class SearcherSpec(ComponentSpec):
     """A searcher: `jackfield.retrieval.Searcher`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ParserSpec(ComponentSpec):
     """A parser: `jackfield.retrieval.Parser`.
 
@@ -246,7 +257,7 @@ class ParserSpec(ComponentSpec):
     environment: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ProcessorSpec(ComponentSpec):
     """A processor: `jackfield.processors.Processor`.
 
@@ -265,7 +276,7 @@ class PreprocessorSpec(ProcessorSpec):
     """A processor that only changes the request. `target` is a function that takes and returns a `ChatRequest`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PostprocessorSpec(ProcessorSpec):
     """A processor that only changes the answer. `target` takes a `ChatRequest` and returns a `StreamTransform`.
 
@@ -284,7 +295,7 @@ class AgentSpec(ComponentSpec):
     """An agent kind: a subclass of `jackfield.Agent`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CommandSpec(ComponentSpec):
     """A CLI command. `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
 
@@ -300,7 +311,7 @@ class TokenizerSpec(ComponentSpec):
     """A tokenizer: `jackfield.tokenizers.Tokenizer`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class EmbedderSpec(ComponentSpec):
     """An embedder: `jackfield.retrieval.Embedder`.
 
@@ -313,7 +324,7 @@ class EmbedderSpec(ComponentSpec):
     included_model: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SandboxSpec(ComponentSpec):
     """A sandbox: `jackfield.sandboxes.Sandbox`.
 
@@ -334,7 +345,7 @@ class StoreSpec(ComponentSpec):
     """A store for run records: `jackfield.stores.Store`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ServerSpec(ComponentSpec):
     """A server (face) that exposes agents to clients over one protocol: `jackfield.servers.Server`.
 

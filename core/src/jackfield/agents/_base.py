@@ -17,6 +17,7 @@ from jackfield import sync
 from jackfield._fitting import check_argument, check_count, check_seconds, fits
 from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
+from jackfield._secretsources import StatesSecrets
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import KnownOptions, RunOptions
 from jackfield.agents._files import attach_files, check_files, files_in, save_attached
@@ -44,7 +45,6 @@ from jackfield.runs._calls import open_calls
 from jackfield.runs._observers import Observer, Observers, SurroundedEvents, load_observers
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Recorder, Run, RunConfig, new_run_id
 from jackfield.runs._view import Response, RunView
-from jackfield.secrets import StatesSecrets
 from jackfield.streams import CancelToken, closing
 from jackfield.suggestions import suggest
 from jackfield.tools._base import BaseTool, Deps, ToolContext

@@ -56,7 +56,7 @@ class AgentConfig(Config):
     store: str | ComponentSettings | None = Field(
         default=None, description="The store that records the agent's runs: a name, or a dict with `name` and settings"
     )
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=Limits)
     approve: str | dict[str, Any] | None = Field(
         default=None, description="Which tool calls need approval: ask, read_only, or {allow: [tool names]}"
     )

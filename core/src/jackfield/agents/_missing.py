@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from jackfield.errors import JackfieldError, MissingSecretError, PluginNotFoundError
 from jackfield.plugins._protocol import Plugins
 from jackfield.runs._run import AgentLike
-from jackfield.secrets import is_secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +81,7 @@ def unset_secrets(agent: AgentLike) -> list[str]:
     """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
+    from jackfield.secrets import is_secret
     from jackfield.tools._plugin_tool import PluginTool
 
     texts: dict[str, None] = {}

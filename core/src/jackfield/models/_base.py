@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from jackfield._frames import ForgetLocals
+from jackfield._secretsources import StatesSecrets
 from jackfield.config import GenerateConfig, Lang, LLMConfig, checked_list
 from jackfield.defaults import CALL_FORMAT
 from jackfield.errors import BrokenPluginError, ConfigError, UnsupportedInputError
@@ -33,7 +34,6 @@ from jackfield.request import (
     language_of,
     with_media_noted,
 )
-from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
 if TYPE_CHECKING:

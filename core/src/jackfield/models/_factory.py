@@ -17,7 +17,8 @@ from jackfield.processors import Processor
 from jackfield.suggestions import list_names
 
 _HTTP = ("http://", "https://")
-_ADDRESS = re.compile(r"(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?", re.IGNORECASE)
+# Compiled on first use: few configurations need it.
+_ADDRESS = r"(?i)(localhost|\d+(\.\d+){3}|\[[0-9a-f:]+\]|[\w-]+(\.[\w-]+)+)(:\d{2,5})?(/\S*)?"
 
 
 def get_chat_model(
@@ -164,4 +165,4 @@ def _is_url(key: str, value: Any) -> bool:
 
 def _looks_like_url(text: str) -> bool:
     """Return True if the text looks like a URL without a scheme."""
-    return bool(_ADDRESS.fullmatch(text)) and text != "llama.cpp"
+    return bool(re.fullmatch(_ADDRESS, text)) and text != "llama.cpp"

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import ClassVar, TypeAlias, TypeVar
 
+from jackfield._secretsources import StatesSecrets
 from jackfield.errors import ConfigError
 from jackfield.events import ModelFinished, RunEvent, TurnFinished, TurnStarted
 from jackfield.plugins._acting import acting
 from jackfield.plugins._protocol import Plugins
 from jackfield.request import ChatRequest
-from jackfield.secrets import StatesSecrets
 from jackfield.work import Work, surrounded
 
 T = TypeVar("T")

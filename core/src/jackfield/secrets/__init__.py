@@ -9,6 +9,7 @@ with `learn_secret`.
 """
 
 from jackfield._frames import ForgetLocals, forget_locals
+from jackfield._secretsources import HasSecrets, StatesSecrets
 from jackfield.secrets._hiding import (
     SEAL,
     STRUCTURE,
@@ -22,8 +23,9 @@ from jackfield.secrets._hiding import (
     placeholders_in,
     secrets_of,
 )
-from jackfield.secrets._sources import HasSecrets, StatesSecrets, environment_secrets, learn_secret, secrets_in
-from jackfield.secrets._values import Secret, is_secret, looks_random, shows_no_user, weakness_of
+from jackfield.secrets._sources import environment_secrets, learn_secret, secrets_in
+from jackfield.secrets._values import Secret, is_secret, shows_no_user
+from jackfield.secrets._weakness import looks_random, weakness_of
 
 __all__ = [
     "SEAL",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
-from jackfield.secrets._values import FEWEST_CHARACTERS, SHORTEST, is_common
+from jackfield.secrets._weakness import FEWEST_CHARACTERS, SHORTEST, is_common
 
 _LEAST_OF_BASE64 = 20
 _PLAIN_RUN = re.compile(r"[A-Za-z0-9]{3,}")

@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 from jackfield.secrets._forms import Form, forms_of, probe_of
 from jackfield.secrets._sources import SecretSearch, environment_secrets, learned, secrets_in_address
-from jackfield.secrets._values import Secret, weakness_of
+from jackfield.secrets._values import Secret
+from jackfield.secrets._weakness import weakness_of
 
 _log = logging.getLogger("jackfield")
 _T = TypeVar("_T")

@@ -5,38 +5,20 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from jackfield.secrets._values import NAMED_LIKE_SECRETS, Secret, is_secret, looks_random
+from jackfield._secretsources import HasSecrets
+from jackfield.secrets._values import NAMED_LIKE_SECRETS, Secret, is_secret
+from jackfield.secrets._weakness import looks_random
 
 _IN_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:$|_)", re.IGNORECASE)
 _MAY_ALL_BE_SECRET = re.compile(r"(^|_)(headers|cookies|env|environment)$", re.IGNORECASE)
 _NOT_SECRET_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 _NO_SOURCES = (type(None), bool, int, float, bytes, type)
 _SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # large values without secrets
-
-
-@runtime_checkable
-class HasSecrets(Protocol):
-    """A component that declares its secrets."""
-
-    def secret_sources(self) -> Iterable[object]:
-        """Yield everything that may hold secrets: settings, `Secret`s, and other components."""
-
-
-class StatesSecrets:
-    """Mixin that declares all attributes (settings, keys and other components) as possible sources of secrets."""
-
-    def secret_sources(self) -> Iterable[object]:
-        """Yield everything that may hold secrets: settings, `Secret`s, and other components.
-
-        To add sources that are not attributes, override this method and start with `yield from
-        super().secret_sources()`.
-        """
-        yield getattr(self, "__dict__", {})
 
 
 def secrets_in(value: object, name: str = "") -> Iterator[Secret]:

@@ -7,7 +7,7 @@ import traceback
 
 from jackfield.errors import BrokenPluginError, ToolServiceError
 
-_PATH = re.compile(r"(?:/[\w.+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
+_PATH = r"(?:/[\w.+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+"
 _MAX_CHARS = 500
 _MAX_TRACEBACK_CHARS = 10_000
 
@@ -49,5 +49,5 @@ def error_name(error: BaseException) -> str:
 
 
 def _shorten(error: BaseException) -> str:
-    text = _PATH.sub("…", error_text(error)).strip()
+    text = re.sub(_PATH, "…", error_text(error)).strip()
     return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "…"

@@ -25,9 +25,10 @@ P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
 
 _FIELD = "argument_"
-_SECTION = re.compile(r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):")
-_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # including all indented lines below
-_ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
+# Compiled on first use, because not every program creates tools.
+_SECTION = r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):"
+_ARGUMENTS = r"\nArgs:((?:\n(?: .*)?)*)"  # including all indented lines below
+_ARGUMENT = r"(?m)^ {1,4}(\w+)(?:\s*\([^)]*\))?:"
 
 
 class ToolOptions(TypedDict, total=False):
@@ -194,10 +195,10 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return a function's description, and its arguments' descriptions by name."""
-    section = _ARGUMENTS.search(text)
-    _, *parts = _ARGUMENT.split(section[1]) if section else [""]
+    section = re.search(_ARGUMENTS, text)
+    _, *parts = re.split(_ARGUMENT, section[1]) if section else [""]
     arguments = {name: " ".join(lines.split()) for name, lines in zip(parts[::2], parts[1::2], strict=True)}
-    return " ".join(_SECTION.split(text)[0].split()), arguments
+    return " ".join(re.split(_SECTION, text)[0].split()), arguments
 
 
 def _arguments_model(
