@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from jackfield.config import Config
-from jackfield.errors import SandboxError, ToolServiceError
+from jackfield.errors import ConfigError, SandboxError, ToolServiceError
 from jackfield.plugins import PluginHost, SandboxSpec, hook
 from jackfield.runs import RunResources
 from jackfield.sandboxes import RISKS, Limits, Program, ProgramSandbox, Protection
 from jackfield.settings import Settings
 from jackfield.tools import CommandEnd, ToolContext, ToolResult, Workspace
+from jackfield_shell.config import ShellConfig
 from jackfield_shell.tool import Shell
 
 
@@ -217,6 +218,13 @@ def test_the_end_of_a_command_in_a_terminal_is_told_as_any_other(
 def test_output_of_a_terminal_is_cut_to_the_limit_of_the_settings(root: Path) -> None:
     done = result(shell(max_output_bytes=200), root, editor=Editor(CommandEnd(output="x" * 1000, exit_code=0)))
     assert "[… 800 bytes omitted …]" in str(done.content)
+
+
+def test_variables_are_not_printed_and_times_are_more_than_none() -> None:
+    assert "a-secret" not in repr(ShellConfig(env={"TOKEN": "a-secret"}))
+    for name in ("timeout", "max_timeout"):
+        with pytest.raises(ConfigError, match=name):
+            ShellConfig.parse({name: 0})
 
 
 def test_the_tool_has_the_safety_facts_of_its_descriptor() -> None:
