@@ -56,6 +56,9 @@ def test_an_agent_is_found_in_a_module_also_in_another_object(tmp_path: Path, mo
     for missing in ("app_of_test:nobody", "no_such_module_of_test:helper"):
         with pytest.raises(ConfigError, match=r"use module:name, as in app\.agents:helper"):
             load_agent(missing)
+    for unnamed in (":helper", ".app_of_test:helper"):
+        with pytest.raises(ConfigError, match=r"give the module's full name, as in app\.agents:helper"):
+            load_agent(unnamed)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "yml", "toml", "json"])

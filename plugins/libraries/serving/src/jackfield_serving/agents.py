@@ -265,6 +265,8 @@ def _preview(agent: Agent[Any], call: FunctionCall) -> str:
 
 def _load_from_module(source: str) -> Agent[Any]:
     module, _, name = source.partition(":")
+    if not module or module.startswith("."):
+        raise ConfigError(f"cannot load agent {source!r}: give the module's full name, as in app.agents:helper")
     try:
         value: object = importlib.import_module(module)
         for part in name.split("."):
