@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from jackfield import FnCallAgent, tool
 from jackfield.citations import CITATIONS
+from jackfield.errors import RunNotFoundError
 from jackfield.events import (
     ApprovalDecided,
     ApprovalNeeded,
@@ -40,7 +41,7 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import ContentItem, FunctionCall, Message, Usage
+from jackfield.messages import ContentItem, FunctionCall, Message, Usage, name_in_file
 from jackfield.request import ModelFacts
 from jackfield.servers import RequestRefusedError
 from jackfield.testing import ScriptedModel, answer, calls
@@ -81,6 +82,19 @@ EVENTS: list[tuple[Any, Mapping[str, Any] | None]] = [
         },
     ),
     (
+        TurnFinished(
+            4, (Message("assistant", "Hi", reasoning_content=[ContentItem(text="Hm")]),), Usage(cost=Decimal(0))
+        ),
+        {
+            "type": "turn_finished",
+            "messages": [
+                {"role": "assistant", "items": [{"type": "text", "text": "Hi"}], "reasoning": "", "call": None}
+            ],
+            "seconds": 0.0,
+            "usage": {"prompt": 0, "completion": 0, "cost": {"amount": "0", "currency": None}},
+        },
+    ),
+    (
         ToolStarted(0, "c", CALL),
         {"type": "tool_started", "call_id": "c", "name": "pay", "arguments": '{"amount": 3}'},
     ),
@@ -88,7 +102,7 @@ EVENTS: list[tuple[Any, Mapping[str, Any] | None]] = [
     (
         ToolFinished(
             0, "c", Message("function", "paid", name="pay"), 0.5, "E",
-            {"sources": ["/srv/docs/a.pdf", "https://example.org/b/c"]},
+            {"sources": ["/srv/docs/a.pdf", "https://example.org/b/c", "http://example.org/d"]},
         ),
         {
             "type": "tool_finished", "call_id": "c", "name": "pay", "items": [{"type": "text", "text": "paid"}],
@@ -96,6 +110,7 @@ EVENTS: list[tuple[Any, Mapping[str, Any] | None]] = [
             "sources": [
                 {"name": "a.pdf", "page": None, "url": ""},
                 {"name": "https://example.org/b/c", "page": None, "url": "https://example.org/b/c"},
+                {"name": "http://example.org/d", "page": None, "url": "http://example.org/d"},
             ],
         },
     ),
@@ -112,10 +127,14 @@ EVENTS: list[tuple[Any, Mapping[str, Any] | None]] = [
         PluginEvent(QUESTION, {"call_id": "c?1", "name": "ask", "arguments": "{}", "more": 1}),
         {"type": "question", "call_id": "c?1", "name": "ask", "arguments": "{}"},
     ),
+    (PluginEvent(QUESTION, {}), {"type": "question", "call_id": "", "name": "", "arguments": ""}),
     (PluginEvent("n", {"note": "kept"}), {"type": "note", "text": "kept", "sources": [], "citations": None}),
-    (PluginEvent("n", {CITATIONS: [CITED, {**CITED, "quote": ""}]}), {
+    (PluginEvent("n", {CITATIONS: [CITED, {**CITED, "quote": "", "end": 8}, {**CITED, "part": "b.txt"}]}), {
         "type": "note", "text": "", "sources": [],
-        "citations": [{**SHOWN, "start": 7, "end": 10}, {**SHOWN, "start": 0, "end": 10}],
+        "citations": [
+            {**SHOWN, "start": 7, "end": 10}, {**SHOWN, "start": 0, "end": 10},
+            {**SHOWN, "name": name_in_file("a.pdf", "b.txt"), "start": 7, "end": 10},
+        ],
     }),
     (PluginEvent("n", {CITATIONS: []}), {"type": "note", "text": "", "sources": [], "citations": []}),
     (PluginEvent("n", {"note": 5}), None),
@@ -214,7 +233,19 @@ def test_a_file_is_zipped_for_those_who_can_read_it_and_not_sent_again() -> None
 
 @pytest.mark.parametrize(
     "path",
-    ["../wire.py", "a/../index.html", "./index.html", "", "no-such-file.js", "..\\wire.js", "a\0.js", "/etc/passwd.js"],
+    [
+        "../wire.py",
+        "py.typed",
+        "index",
+        "index.htm",
+        "a/../index.html",
+        "./index.html",
+        "",
+        "no-such-file.js",
+        "..\\wire.js",
+        "a\0.js",
+        "/etc/passwd.js",
+    ],
 )
 def test_only_files_of_the_page_are_sent(path: str) -> None:
     with pytest.raises(HTTPException) as caught:
@@ -359,11 +390,30 @@ def test_an_import_that_is_refused_leaves_nothing(runs: list[dict[str, Any]], re
 def test_runs_before_one_that_the_service_refuses_are_deleted() -> None:
     async def main() -> None:
         async with served(input_bytes=1000) as serving:
+            file = conversation(asked("a"), asked("b"), asked("c", "x" * 2000))
             with pytest.raises(Exception, match="1000"):
-                await import_conversation(serving, conversation(asked("a"), asked("b", "x" * 2000)), owner="ada")
+                await import_conversation(serving, file, owner="ada")
             assert await serving.runs(owner="ada") == []
 
     asyncio.run(main())
+
+
+def test_an_import_may_be_as_large_as_the_limit_and_needs_no_title() -> None:
+    file = conversation(asked("a"), asked("b", continues="a"), title=" ")
+    sizes = [len(run.model_dump_json()) for run in file.runs]
+
+    async def imports(limit: int) -> bool:
+        async with served(history_bytes=limit) as serving:
+            try:
+                session = await import_conversation(serving, file, owner="ada")
+            except RequestRefusedError:
+                return False
+            [one] = await serving.sessions(owner="ada")
+            assert (one.session, one.title) == (session, "Hi")
+            return True
+
+    most = 2 * sizes[0] + sizes[1]
+    assert [asyncio.run(imports(limit)) for limit in (most - 1, most)] == [False, True]
 
 
 # --- the requests of the page ---
@@ -449,10 +499,13 @@ def test_a_conversation_is_read_in_parts_decided_and_deleted() -> None:
             for limit in ("0", "1001", "-1", "x", ""):
                 with pytest.raises(RequestRefusedError, match="`limit` must be a number from 1 to 1000"):
                     await read(f"limit={limit}")
-            for after in ("-1", "x", "1" * 21):
+            for after in ("-1", "x", "²", "1" * 21):
                 with pytest.raises(RequestRefusedError, match="`after` must be an event number"):
                     await api.events(request(query=f"after={after}", run_id=ids[0]))
             [waits] = whole["runs"][3]["waiting"]
+            exported = json.loads((await api.export_conversation(request(conversation="talk"))).body)
+            assert exported["title"] == "one"
+            assert [run["id"] for run in exported["runs"]] == ids[:-1]
             assert (waits["kind"], waits["name"], waits["arguments"], waits["in_doubt"], waits["agent"]) == (
                 "approval", "pay", '{"amount": 3}', False, "",
             )  # fmt: skip
@@ -474,3 +527,63 @@ def test_a_conversation_is_read_in_parts_decided_and_deleted() -> None:
             assert json.loads((await api.conversations(request())).body) == {"conversations": []}
 
     asyncio.run(main())
+
+
+def test_only_a_run_that_rests_has_a_record_and_an_unknown_one_no_events() -> None:
+    async def main() -> None:
+        for phase in ("queued", "running", "waiting", "ended"):
+
+            async def run(run_id: str, *, owner: str) -> Any:
+                if run_id != "r":
+                    raise RunNotFoundError("no such run")
+                return SimpleNamespace(run_id=run_id, phase=phase)  # noqa: B023 - called in the same step
+
+            async def attach(*_: Any, **__: Any) -> Any:
+                yield 1, RunEvent("r", 1, "a", 0, TextDelta("Hi"))
+
+            serving: Any = SimpleNamespace(run=run, attach=attach)
+            if phase in ("queued", "running"):
+                with pytest.raises(RequestRefusedError, match="the run has not finished yet"):
+                    await Api(serving).record(request(run_id="r"))
+            else:
+                record = json.loads((await Api(serving).record(request(run_id="r"))).body)
+                assert [one["text"] for one in record["events"]] == ["Hi"]
+            with pytest.raises(RunNotFoundError):
+                await Api(serving).events(request(run_id="other"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("phase", ["queued", "running", "waiting", "ended"])
+def test_a_run_that_has_not_ended_is_cancelled_before_it_is_deleted(phase: str) -> None:
+    steps: list[str] = []
+
+    class Runs:
+        async def runs(self, **_: Any) -> list[Any]:
+            return [SimpleNamespace(run_id="r", phase=phase)]
+
+        async def cancel(self, _run_id: str, *, owner: str) -> None:
+            steps.append("cancel")
+
+        async def attach(self, _run_id: str, *, owner: str) -> Any:
+            steps.append("wait")
+            yield 1, None
+
+        async def delete(self, _run_id: str, *, owner: str) -> None:
+            steps.append("delete")
+
+    serving: Any = Runs()
+    asyncio.run(Api(serving).delete_conversation(request(conversation="talk")))
+    assert steps == (["delete"] if phase == "ended" else ["cancel", "wait", "delete"])
+
+
+def test_a_search_is_as_long_as_the_page_allows_and_its_own() -> None:
+    searched: list[Any] = []
+
+    async def search(text: str, *, owner: str, limit: int) -> list[Any]:
+        searched.append((text, owner, limit))
+        return []
+
+    serving: Any = SimpleNamespace(search=search)
+    asyncio.run(Api(serving).search(request(query=f"text={'x' * 300}")))
+    assert searched == [("x" * 200, "", 30)]
