@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,7 +46,7 @@ from jackfield.messages import ContentItem, FunctionCall, Message, Usage, name_i
 from jackfield.request import ModelFacts
 from jackfield.servers import RequestRefusedError
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_serving import QUESTION, Serving, ServingLimits
+from jackfield_serving import QUESTION, Serving, ServingLimits, WaitingCall
 from jackfield_web import files
 from jackfield_web.api import Api
 from jackfield_web.carrying import ExportedConversation, ExportedMessage, export_conversation, import_conversation
@@ -587,3 +588,81 @@ def test_a_search_is_as_long_as_the_page_allows_and_its_own() -> None:
     serving: Any = SimpleNamespace(search=search)
     asyncio.run(Api(serving).search(request(query=f"text={'x' * 300}")))
     assert searched == [("x" * 200, "", 30)]
+
+
+def test_only_conversations_are_listed_and_each_is_exported_whatever_it_says() -> None:
+    async def sessions(**_: Any) -> list[Any]:
+        return [SimpleNamespace(session=one, title="T", agent="a", changed=1.0) for one in ("talk", "")]
+
+    async def runs(**_: Any) -> list[Any]:
+        return [SimpleNamespace(run_id="r", title="half \ud83d")]
+
+    async def run(run_id: str, **_: Any) -> Any:
+        odd = "x" * 300  # a model may make up any name
+        wanted = Message("assistant", "", function_call=FunctionCall(odd, "{}"), extra={"function_id": odd})
+        failed = Message("function", "no", name=odd, extra={"function_id": odd, "error": odd})
+        return run_of(run_id, messages=(Message("user", "\ud83d"),), response=(wanted, failed))
+
+    api = Api(SimpleNamespace(sessions=sessions, runs=runs, run=run))  # type: ignore[arg-type]
+    listed = json.loads(asyncio.run(api.conversations(request())).body)["conversations"]
+    assert [one["id"] for one in listed] == ["talk"]
+    exported = json.loads(asyncio.run(api.export_conversation(request(conversation="talk"))).body)
+    [_, wanted, failed] = exported["runs"][0]["messages"]
+    assert (exported["title"], wanted["call"]["name"], wanted["call"]["id"]) == ("half ?", "x" * 200, failed["call_id"])
+    assert ExportedConversation.model_validate(exported)
+
+
+def test_a_question_may_change_the_settings_that_its_agent_allows_and_no_other() -> None:
+    started: dict[str, Any] = {}
+
+    async def start(*_: Any, **options: Any) -> str:
+        started.update(options)
+        return "r"
+
+    serving: Any = SimpleNamespace(agents={"helper": SimpleNamespace(adjustable={"temperature": None})}, start=start)
+    with pytest.raises(RequestRefusedError, match="does not allow changes to top_p"):
+        asyncio.run(Api(serving).start(request(asking(settings={"temperature": 1, "top_p": 0.5}))))
+    asyncio.run(Api(serving).start(request(asking(settings={"temperature": 1}, continues="before"))))
+    assert started["config"] == {"temperature": 1}
+    assert (started["takes_questions"], started["continues"], started["session"]) == (True, "before", "talk")
+
+
+def test_the_end_of_a_stream_has_its_error_and_what_waits_with_its_preview() -> None:
+    async def attach(*_: Any, **__: Any) -> Any:
+        yield 1, RunEvent("r", 1, "a", 0, TextDelta("Hi"))
+
+    async def run(*_: Any, **__: Any) -> Any:
+        waiting = [WaitingCall(call_id=one, call=CALL, kind="approval", in_doubt=one == "c1") for one in ("c1", "c2")]
+        return SimpleNamespace(
+            phase="waiting", stop_reason="failed", error="sk-x", error_kind="OSError", waiting=waiting
+        )
+
+    async def previews(_: Any) -> dict[str, str]:
+        return {"c2": "+new"}
+
+    async def read() -> list[Any]:
+        api: Any = Api(SimpleNamespace(attach=attach, run=run, previews=previews))  # type: ignore[arg-type]
+        return [json.loads(one.removeprefix(b"data: ")) async for one in api._stream(attach(), "r", "")]
+
+    text, end = asyncio.run(read())
+    assert (text["type"], end["type"], end["phase"], end["reason"]) == ("text", "end", "waiting", "failed")
+    assert end["error"]
+    assert "sk-x" not in end["error"]
+    assert [(one["in_doubt"], one["diff"]) for one in end["waiting"]] == [(True, ""), (False, "+new")]
+
+
+def test_a_file_that_is_no_conversation_is_refused_in_plain_words() -> None:
+    run = {"id": "a", "messages": [{"role": "robot", "content": "Hi"}]}
+    body = {"format": "jackfield-conversation", "version": 1, "runs": [run]}
+    serving: Any = None
+    with pytest.raises(RequestRefusedError, match=r"^runs\.0\.messages\.0\.role: Input should be 'user', 'assistant'"):
+        asyncio.run(Api(serving).import_conversation(request(body)))
+
+
+def test_a_file_of_another_kind_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_STATIC", tmp_path)
+    for name in ("sent_by_test.txt", "not_sent_by_test.exe"):
+        (tmp_path / name).write_text("x")
+    assert get("sent_by_test.txt").body == b"x"
+    with pytest.raises(HTTPException):
+        get("not_sent_by_test.exe")

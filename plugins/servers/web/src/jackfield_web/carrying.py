@@ -16,6 +16,8 @@ from jackfield_web.wire import question_messages
 FORMAT: Literal["jackfield-conversation"] = "jackfield-conversation"
 _MOST_RUNS = 1000
 _MOST_MESSAGES = 10_000
+_MAX_NAME_CHARS = 200
+_MAX_TITLE_CHARS = 1000
 
 
 class _Part(BaseModel):
@@ -44,8 +46,8 @@ class ExportedItem(_Part):
 class ExportedCall(_Part):
     """A tool call."""
 
-    id: str = Field(max_length=200)
-    name: str = Field(max_length=200)
+    id: str = Field(max_length=_MAX_NAME_CHARS)
+    name: str = Field(max_length=_MAX_NAME_CHARS)
     arguments: str
 
 
@@ -55,10 +57,10 @@ class ExportedMessage(_Part):
     role: Literal["user", "assistant", "function"]
     content: str | list[ExportedItem] = ""
     reasoning: str = ""
-    name: str = Field(default="", max_length=200)
+    name: str = Field(default="", max_length=_MAX_NAME_CHARS)
     call: ExportedCall | None = None
-    call_id: str = Field(default="", max_length=200)
-    error: str = Field(default="", max_length=200)
+    call_id: str = Field(default="", max_length=_MAX_NAME_CHARS)
+    error: str = Field(default="", max_length=_MAX_NAME_CHARS)
 
     def as_message(self) -> Message:
         """Convert to a message that contains nothing but these fields."""
@@ -85,9 +87,9 @@ class ExportedMessage(_Part):
 class ExportedRun(_Part):
     """A question and all messages of the answer. `continues` is the id of an earlier run in the file."""
 
-    id: str = Field(min_length=1, max_length=200)
-    continues: str = Field(default="", max_length=200)
-    agent: str = Field(default="", max_length=200)
+    id: str = Field(min_length=1, max_length=_MAX_NAME_CHARS)
+    continues: str = Field(default="", max_length=_MAX_NAME_CHARS)
+    agent: str = Field(default="", max_length=_MAX_NAME_CHARS)
     messages: list[ExportedMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
 
 
@@ -96,7 +98,7 @@ class ExportedConversation(_Part):
 
     format: Literal["jackfield-conversation"]
     version: Literal[1]
-    title: str = Field(default="", max_length=1000)
+    title: str = Field(default="", max_length=_MAX_TITLE_CHARS)
     runs: list[ExportedRun] = Field(min_length=1, max_length=_MOST_RUNS)
 
 
@@ -118,21 +120,26 @@ def export_conversation(title: str, runs: list[RunInfo]) -> ExportedConversation
     ]
     if not exported:
         raise RequestRefusedError("there are no answers to export yet: try again later")
-    return ExportedConversation(format=FORMAT, version=1, title=title, runs=exported)
+    return ExportedConversation(format=FORMAT, version=1, title=_fit(title, _MAX_TITLE_CHARS), runs=exported)
 
 
 def _export(message: Message) -> ExportedMessage:
     call = message.function_call
-    reasoning = message.reasoning_content
+    reasoning, call_id = message.reasoning_content, _fit(message.function_id or "")
     return ExportedMessage(
         role=message.role if message.role in (USER, FUNCTION) else ASSISTANT,
         content=[_export_item(item) for item in message.items],
         reasoning=reasoning if isinstance(reasoning, str) else "",
-        name=message.name or "",
-        call=ExportedCall(id=message.function_id or "", name=call.name, arguments=call.arguments) if call else None,
-        call_id="" if call else message.function_id or "",
-        error=message.error,
+        name=_fit(message.name or ""),
+        call=ExportedCall(id=call_id, name=_fit(call.name), arguments=call.arguments) if call else None,
+        call_id="" if call else call_id,
+        error=_fit(message.error),
     )
+
+
+def _fit(text: str, most: int = _MAX_NAME_CHARS) -> str:
+    """Return a text that fits into a field of limited length, which takes no lone surrogates."""
+    return text.encode("utf-8", "replace").decode()[:most]
 
 
 def _export_item(item: ContentItem) -> ExportedItem:
