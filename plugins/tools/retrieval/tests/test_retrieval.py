@@ -108,6 +108,19 @@ def test_a_hit_of_exactly_the_threshold_counts(library: list[str]) -> None:
         assert [hit["score"] for hit in selected.metadata["hits"]] == [one for one in scores if one >= score]
 
 
+def test_a_merged_hit_keeps_the_ranks_of_other_searchers() -> None:
+    a, b = (Hit(Chunk(name, "x.md", name, 0, 1), score, {"t": 7}) for name, score in (("a", 1.0), ("b", 2.0)))
+    assert [dict(hit.ranks) for hit in _merged("s", [[a], [b]])] == [{"t": 7, "s": 1}, {"t": 7, "s": 2}]
+
+
+def test_an_overview_is_of_so_many_chunks_altogether_and_of_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever, "_MAX_OVERVIEWED", 4)
+    first, second = (Corpus(tuple(Chunk(name, "x.md", name, 0, 1) for name in names)) for names in ("ab", "bc"))
+    assert [chunk.id for chunk in retriever._all_chunks([first, second], None)] == ["a", "b", "c"]
+    monkeypatch.setattr(retriever, "_MAX_OVERVIEWED", 3)
+    assert retriever._all_chunks([first, second], None) == []
+
+
 def test_a_chunk_in_several_corpora_counts_once_with_its_best_score() -> None:
     a, b, c = (Chunk(name, "x.md", name, number, 1) for number, name in enumerate("abc"))
     rankings = [[Hit(a, 3.0, {"s": 1}), Hit(b, 1.0, {"s": 2})], [Hit(b, 2.5, {"s": 1}), Hit(c, 2.0, {"s": 2})]]
