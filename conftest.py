@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import fcntl
 import gc
 import os
 import re
@@ -22,7 +23,8 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -74,7 +76,8 @@ def _move_out_of_the_home() -> None:
 _move_out_of_the_home()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
     """Have each worker begin with its share of the slow tests, and deselect nightly ones by day.
 
     Raises:
@@ -87,6 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     items[:] = deal_slow_tests(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    with _wait_for_the_first(Path(__file__)):  # here hypothesis parses the code, and keeps the constants in it
+        yield
 
 
 def deal_slow_tests(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
@@ -111,6 +116,29 @@ def deal_slow_tests(items: list[pytest.Item], workers: int) -> list[pytest.Item]
         dealt += [*share, *quick[:room]]
         del quick[:room]
     return dealt + quick
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Have one worker compile a module with its assertions, and the others load the bytecode that it writes."""
+    if not isinstance(collector, pytest.Module):
+        return (yield)
+    with _wait_for_the_first(collector.path):
+        return (yield)
+
+
+@contextmanager
+def _wait_for_the_first(file: Path) -> Iterator[None]:
+    """Let one worker come first; those that wait for it then go on at the same time. The file is only locked."""
+    with file.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -281,6 +283,20 @@ def test_workers_share_the_process_that_forks(
     assert "2 passed" in run_made("-n", "2").stdout
     first, second = (tmp_path / "servers").read_text().split()
     assert first == second
+
+
+def test_one_worker_compiles_a_module_and_the_others_wait_for_its_bytecode(
+    request: pytest.FixtureRequest, root: Path
+) -> None:
+    conftest: Any = request.config.pluginmanager.get_plugin(str(root / "conftest.py"))
+    first, second = (conftest.pytest_make_collect_report(request.node.parent) for _ in range(2))
+    next(first)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(next, second)
+        assert not wait([waiting], timeout=0.1).done
+        first.close()
+        waiting.result(timeout=60)
+    second.close()
 
 
 CLOCKS = re.compile(r"(process_time|perf_counter|thread_time)(_ns)?|register_profile|load_profile|deadline=None")
