@@ -243,6 +243,12 @@ def test_cells_of_both_versions(cell: dict[str, object], expected: list[tuple[st
     assert cells(cell, {"cell_type": "raw", "source": "end"}) == [*expected, ("paragraph", "end")]
 
 
+def test_control_characters_in_a_notebook_and_an_output_of_housekeeping_only_are_no_fault() -> None:
+    document = NotebookParser().parse(b'{"cells": [{"cell_type": "raw", "source": "a\tb"}]}', source="x.ipynb")
+    assert [block.text for block in document.blocks] == ["a\tb"]
+    assert cells(code({"output_type": "display_data", "metadata": {}, "transient": {}})) == [("code", "x")]
+
+
 def test_the_cells_of_version_3_are_in_sheets() -> None:
     sheets = [{"cells": [{"cell_type": "raw", "source": "a"}]}, 1, {}, {"cells": [{"cell_type": "raw", "source": "b"}]}]
     document = read_notebook(worksheets=sheets)
