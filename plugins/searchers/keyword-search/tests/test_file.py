@@ -74,6 +74,17 @@ def test_an_index_that_is_changed_is_what_a_new_one_would_be(
         ).search(["tide flood"], 20)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_index_that_is_doubled_is_what_a_new_one_would_be(size: int) -> None:
+    texts = ["tide flood", "flood", "low tide", "neap low flood", "tide", "spring flood tide low"]
+    chunks = numbered(list(range(2 * size)), texts)
+    changed = Index(chunks[:size], ANALYZER).changed(chunks, k1=1.5, b=0.75)
+    assert changed
+    fresh = Index(chunks, ANALYZER)
+    for word in ("tide", "flood", "low", "neap", "spring"):
+        assert changed.search([word], 9) == fresh.search([word], 9)
+
+
 @pytest.mark.parametrize(("kept", "added", "is_worth_it"), [(3, 3, True), (3, 4, False), (0, 0, True), (0, 1, False)])
 def test_an_index_is_changed_if_at_most_half_of_the_chunks_are_new(kept: int, added: int, is_worth_it: bool) -> None:
     texts = ["tide"] * 20
