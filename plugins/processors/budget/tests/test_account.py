@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield_budget.account import Account, Refusal, Reservation, period_of
+from jackfield_budget.processor import Budget
 
 NOW = 1_000_000.0
 MONEY = st.decimals(0, 5, places=3)
@@ -114,6 +116,31 @@ def test_periods_are_those_of_utc() -> None:
         "process",
     ]
     assert [period_of(per, moment + 1) for per in ("day", "month")] == ["2027-01-01", "2027-01"]
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone of a process cannot be set here")
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_periods_do_not_depend_on_the_time_zone_of_the_process(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    moments = [1_798_761_599.0 - 6 * 3600, 1_798_761_599.0 + 6 * 3600]
+    expected = [period_of("day", moment) for moment in moments], [period_of("month", moment) for moment in moments]
+    assert expected == (["2026-12-31", "2027-01-01"], ["2026-12", "2027-01"])
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", zone)
+            time.tzset()
+            assert (
+                [period_of("day", one) for one in moments],
+                [period_of("month", one) for one in moments],
+            ) == expected
+            assert [Budget(clock=lambda one=one: one)._today().isoformat() for one in moments] == expected[0]
+    finally:
+        time.tzset()
+
+
+def test_amounts_come_back_exactly_from_their_text() -> None:
+    account = Account(spent={"p": Decimal("0.1")})
+    _begin(account, "1", "0.3")
+    assert Account.from_json(account.to_json()) == account
 
 
 def test_old_periods_are_forgotten_and_the_latest_kept() -> None:

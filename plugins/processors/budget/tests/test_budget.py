@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
+import warnings
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -37,8 +39,10 @@ from jackfield.testing import ScriptedModel, calls
 from jackfield_budget.account import Reservation
 from jackfield_budget.config import BudgetConfig
 from jackfield_budget.processor import UNKNOWN_EVENT, Budget
+from jackfield_budget.shared import ledgers
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_counting.requests import Counts, RequestCounter
+from jackfield_local_state.ledger import BusyError
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.streams import Inner, gathered
@@ -313,6 +317,7 @@ def test_it_is_found_by_name_and_prices_a_real_answer(tmp_path: Path) -> None:
         ({"limit": 0}, "limit"),
         ({"limit": "much"}, "limit"),
         ({"currency": "usd"}, "currency"),
+        ({"currency": "USDX"}, "currency"),
         ({"per": "week"}, "per"),
         ({"unknown": "guess"}, "unknown"),
         ({"path": "b.sqlite"}, "set the period of the limit"),
@@ -491,6 +496,73 @@ def test_each_scope_period_and_currency_has_an_account_of_its_own(
     assert budget.spent() == CENT
     assert make_budget(**{"limit": 1, "per": "day", **setting}).spent() == 0
     assert make_budget(limit=1, per="day").spent() == CENT
+
+
+def test_accounts_differ_by_scope_period_and_currency(make_budget: Make) -> None:
+    settings = [{"scope": "a"}, {"scope": "b"}, {"scope": "a", "per": "day"}, {"scope": "a", "currency": "EUR"}]
+    assert len({make_budget(**each)._account for each in settings}) == 4
+
+
+def test_a_model_priced_in_another_currency_needs_no_part_of_the_limit(
+    make_budget: Make, ask: Ask, question: Question
+) -> None:
+    budget = make_budget(limit="0.001", currency="EUR", unknown="say")
+    assert ask(budget, question("word " * 20_000), Inner(ANSWER))[-1] == ANSWER[-1]
+
+
+def test_an_answer_that_was_free_is_not_paid_by_an_estimate(make_budget: Make, ask: Ask, question: Question) -> None:
+    budget = make_budget(limit=1)
+    free = UsageReported(Usage(prompt_tokens=5000, cost=Decimal(0), currency="USD"))
+    ask(budget, question(), Inner([TextDelta("x" * 300), free, ModelFinished("stop")]))
+    assert budget.spent() == 0
+
+
+def test_a_reservation_is_held_for_the_lease_of_the_settings(make_budget: Make, question: Question, gate: Any) -> None:
+    budget = make_budget(limit=1, lease_s=7)
+
+    async def look() -> float:
+        inner = gate(*ANSWER)
+        task = asyncio.create_task(gathered(budget.wrap(inner)(question())))
+        while not inner.asked:
+            await asyncio.sleep(0)
+        [(_, until)] = budget._ledger.change(budget._account, lambda account: list(account.running.values()))
+        inner.let.set()
+        await task
+        return until - budget._clock()
+
+    assert asyncio.run(look()) == 7
+
+
+def test_a_refusal_shows_small_amounts_with_all_their_digits(make_budget: Make, ask: Ask, question: Question) -> None:
+    prices = [{"models": ["m"], "currency": "USD", "valid_from": "2026-01-01", "input": "0.001", "output": "10"}]
+    budget = make_budget(limit="0.005", prices=prices)
+    ask(budget, question(), Inner(ANSWER))
+    with pytest.raises(LimitReachedError, match=r"this call costs at least 0\.0{7,}\d+; raise"):
+        ask(budget, question(), Inner(ANSWER))
+
+
+def test_a_ledger_that_stays_busy_takes_no_answer_away(
+    make_budget: Make, ask: Ask, question: Question, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise BusyError("others use the file")
+
+    budget = make_budget(limit=1)
+    monkeypatch.setattr(type(budget._ledger), "anote", fail)
+    assert ask(budget, question(), Inner(ANSWER))[-1] == ANSWER[-1]
+    assert "0.01 USD was spent, but could not be recorded: others use the file" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_has_a_budget_of_its_own() -> None:
+    mine = ledgers()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+        child = os.fork()
+        if not child:
+            os._exit(1 if ledgers() is mine else 0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ledgers() is mine
 
 
 def test_a_refusal_names_the_budget_and_what_is_set_aside(make_budget: Make, ask: Ask, question: Question) -> None:

@@ -79,6 +79,13 @@ def test_rows_come_from_a_file_a_dict_or_a_list_and_figures_are_as_written(tmp_p
     assert rows_of(None) == ()
 
 
+def test_a_file_may_be_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "prices.toml").write_text(TABLE)
+    assert len(rows_of("~/prices.toml")) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
