@@ -57,7 +57,7 @@ def test_vectors_are_in_the_order_of_the_texts_whatever_the_order_of_the_answers
 
 def test_no_texts_are_no_request() -> None:
     server = Server()
-    assert embed([], server.ask) == Embedded((), Usage())
+    assert embed([], server.ask) == embed([], server.ask, dimension=3) == Embedded((), Usage())
     assert server.batches == []
 
 

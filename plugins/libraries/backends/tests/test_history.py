@@ -217,3 +217,11 @@ def test_arguments_that_are_whole_stay_as_they_were_written() -> None:
     assert json.loads(repair_arguments("{'a': 1,}")) == {"a": 1}
     assert json.loads(repair_arguments("nonsense")) == {"invalid_arguments": "nonsense"}
     assert repair_arguments(" ") == "{}"
+
+
+def test_long_arguments_are_checked_to_their_end_and_stay_as_they_are() -> None:
+    whole = '{"a":   "' + "x" * 3000 + '"}'
+    assert repair_arguments(whole) == whole
+    broken = "{}" + " " * 3000 + "and more"
+    assert repair_arguments(broken) != broken
+    assert isinstance(json.loads(repair_arguments(broken)), dict)

@@ -218,3 +218,10 @@ def test_a_segment_of_a_jpeg_is_at_least_as_long_as_its_length(length: int, is_i
 def test_a_long_text_is_refused(most: int) -> None:
     with pytest.raises(UnsupportedInputError, match=f"larger than {most} bytes"):
         decode_image(base64.b64encode(png()).decode(), max_bytes=most)
+
+
+def test_an_image_whose_header_is_of_another_length_or_format_is_refused() -> None:
+    whole = png()
+    assert "its dimensions cannot be read" in problem_of(whole[:8] + chunk(b"IHDR", whole[16:29] + b"\0") + whole[33:])
+    lossless = base64.b64decode(WEBP["lossless"])
+    assert "its dimensions cannot be read" in problem_of(lossless[:20] + b"\x2e" + lossless[21:])

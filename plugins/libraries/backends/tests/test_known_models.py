@@ -83,6 +83,9 @@ def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others(wr
         return find_model("acme", model).facts.get("context_tokens")
 
     assert [found(name) for name in ("a", "ABC", "abx", "axc", "xcdex", "b")] == [1, 2, 3, 4, 5, None]
+    for names in (["a*", "a"], ["a", "a*"]):
+        write_user_file({"acme": [{"names": [name], "tokenizer": name} for name in names]})
+        assert find_model("acme", "a").facts["tokenizer"] == "a"
     write_user_file({"acme": [{"names": ["*"], "context_tokens": 6}, {"names": ["a*"], "context_tokens": 7}]})
     assert [found(name) for name in ("a", "b", "")] == [7, 6, 6]
 
@@ -134,6 +137,8 @@ def test_an_entry_of_the_user_replaces_ours(write_user_file: WriteUserFile) -> N
         ({"openai": [{"names": ["gpt", 3]}]}, "names"),
         ({"openai": ["gpt"]}, "names"),
         ({"openai": [{"names": ["gpt"], "as_of": "soon"}]}, "as_of"),
+        ({"openai": [{"names": ["gpt"], "as_of": ""}]}, "as_of"),
+        ({"openai": [{"names": ["gpt"], "as_of": 20260131}]}, "as_of"),
         ({"openai": [{"names": ["gpt"], "images": "yes"}]}, "images"),
         ({"openai": [{"names": ["gpt"], "context_tokens": True}]}, "context_tokens"),
         ({"openai": [{"names": ["gpt"], "tokenizer": 3}]}, "tokenizer"),

@@ -53,6 +53,8 @@ def test_a_painter_calls_no_tools() -> None:
         match=r"^painter generates images and cannot call tools: remove the tools from the request",
     ):
         prompt(USER, functions=({"name": "f"},))
+    with pytest.raises(UnsupportedInputError, match="cannot call tools"):
+        prompt(USER, functions=({"name": "f"},), function_choice="none")
 
 
 @pytest.mark.parametrize(
