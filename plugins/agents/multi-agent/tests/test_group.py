@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,15 @@ from typing import Any
 import pytest
 
 from jackfield import BasicAgent, FnCallAgent, FunctionCall, Message, create_agent, tool
-from jackfield.agents import Agent, Event, Run
+from jackfield.agents import Agent, CancelToken, Event, Run
 from jackfield.errors import ConfigError, PluginError
 from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, RunFinished, TextDelta
 from jackfield.messages import FUNCTION, ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield_multi_agent import DialogueSimulator, GroupChat, GroupChatAutoRouter, UserAgent
-from jackfield_multi_agent.choosing import NOBODY_NAMED
-from jackfield_multi_agent.transcript import mentioned, named
+from jackfield_multi_agent.choosing import NOBODY_NAMED, another
+from jackfield_multi_agent.transcript import Transcript, caller_of_open_calls, mentioned, named
 from jackfield_multi_agent.user import INPUT_NEEDED
 
 
@@ -65,6 +66,49 @@ def test_chance_takes_somebody_else_and_the_same_with_the_same_seed() -> None:
     assert names(0) == names(0)
     assert len({tuple(names(None)) for _ in range(20)}) > 1, "without a seed, each run has its own order"
     assert all(first != second for first, second in zip(names(1), names(1)[1:], strict=False))
+    assert set(names(1)) == {"al", "bo", "cy"}
+    assert another("al", ["al"], random.Random(1)) == "al"
+
+
+def test_of_several_questions_the_last_one_mentions_who_speaks_first() -> None:
+    history = [Message("user", "@bo hello"), Message("assistant", "Hi.", name="bo"), Message("user", "@cy and you?")]
+    chat = GroupChat([says("al"), says("bo"), says("cy")], "round_robin", max_round=1)
+    assert speakers(chat.run_nonstream(history)) == ["cy"]
+
+
+def test_a_person_is_waited_for_unless_the_run_was_cancelled() -> None:
+    for cancelled, reason in ((False, "input_needed"), (True, "cancelled")):
+        cancel = CancelToken()
+        if cancelled:
+            cancel.cancel()
+        assert UserAgent(name="eve").ask("Hello", cancel=cancel).stop_reason == reason
+
+
+def test_a_group_from_a_dict_has_what_the_dict_says_and_no_more() -> None:
+    chat = GroupChat({"agents": [{"name": "al", "is_human": False}, {"name": "eve", "is_human": True}]}, "round_robin")
+    assert chat.background == ""
+    assert [isinstance(agent, UserAgent) for agent in chat.agents] == [False, True]
+
+
+def test_a_speaker_without_a_system_message_is_told_its_part_alone() -> None:
+    al = says("al")
+    GroupChat([al, says("bo")], "round_robin", max_round=1).ask("Hello")
+    told = [message.get_text_content() for message in requests(al)[0].messages if message.role == "system"]
+    assert all(text == text.strip() for text in told)
+
+
+def test_a_view_of_a_person_shows_its_own_message_as_that_of_a_user() -> None:
+    seen = Transcript(["eve", "al"], [Message("user", "Hello", name="eve")]).seen_by("eve", "Go on.")
+    assert [(message.role, message.content) for message in seen] == [("user", "eve: Hello")]
+
+
+def test_the_agent_with_pending_calls_is_the_one_that_called_last() -> None:
+    done, pending = (
+        Message("assistant", "", name=name, function_call=FunctionCall("f", "{}")) for name in ("al", "bo")
+    )
+    history = [Message("user", "Hello"), done, Message(FUNCTION, "1", name="f"), pending]
+    assert caller_of_open_calls(history) == "bo"
+    assert caller_of_open_calls(history[:3]) is None
 
 
 def test_the_host_chooses_and_what_it_costs_counts() -> None:
@@ -108,10 +152,15 @@ def test_a_host_that_names_nobody_is_replaced_by_the_order(text: str) -> None:
         ("@小塘你好", ["小塘"]),
         ("mail al@alice.example", ["alice"]),
         ("@nobody, alice", []),
+        ("@李al and @alice", ["李al", "alice"]),
+        ("@李alx", []),
+        ("@al塘x", ["al塘"]),
+        ("@al.ice and @c++", ["al", "c++"]),
+        ("@ccc", []),
     ],
 )
 def test_a_mention_is_a_whole_name(text: str, names: list[str]) -> None:
-    assert mentioned(text, ["al", "alice", "小塘"]) == names
+    assert mentioned(text, ["al", "alice", "小塘", "李al", "al塘", "c++"]) == names
 
 
 def test_of_two_names_that_fit_the_longer_is_mentioned() -> None:
@@ -124,6 +173,7 @@ def test_a_name_in_an_answer_is_a_whole_one() -> None:
     assert named("OK小塘go", ["al", "小塘"]) == "小塘"
     assert named("C++ and al9", ["al", "C++", "C"]) == "C++"
     assert named("al-ice", ["al", "ice"]) is None
+    assert named("axb", ["a.b"]) is None
     assert named("Al Jones", ["Al", "Al Jones"]) == "Al Jones"
     assert named("It is the turn of Al Jones now", ["Al", "Al Jones"]) == "Al Jones"
     assert named("It is the turn of Al Jones now", ["Al Jones", "Al"]) == "Al Jones"

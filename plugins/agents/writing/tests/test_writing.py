@@ -49,6 +49,7 @@ def system_of(agent: Any, number: int = 0) -> str:
         ("- Tea\n  - Green\n- Coffee", ["Tea", "Coffee"]),
         ("引言\n正文", ["引言", "正文"]),
         ("```\nI. Tea\n```", ["I. Tea"]),
+        ("```markdown\nTea\nCoffee\n```", ["Tea", "Coffee"]),
         ("第一章 茶\n一、绿茶\n第二章 咖啡", ["第一章 茶", "第二章 咖啡"]),
         ("引言\n　　背景\n正文", ["引言", "正文"]),
         ("Tea\n\t\tGreen\n  Black\nCoffee", ["Tea", "Coffee"]),
@@ -199,6 +200,8 @@ def test_an_article_has_the_name_of_its_agent_and_its_prompts(full: bool) -> Non
     response = agent.run_nonstream("Write.", full_article=full)  # type: ignore[call-arg]
     assert llm.requests[0].messages[0].content == ("Plan it." if full else "Go on.")
     assert [message.name for message in response] == (["outliner", "writer"] if full else ["press"])
+    handed = [event.by for event in agent.stream("Write.", full_article=full) if isinstance(event, HandedOff)]  # type: ignore[call-arg]
+    assert handed[:1] == (["press"] if full else [])
 
 
 def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> None:
@@ -339,8 +342,16 @@ def test_a_section_is_told_its_number_its_heading_and_where_to_stop() -> None:
         agent.run_nonstream("Write.", **options)
         return system_of(agent)
 
-    assert "section 1 of the text" in told()
+    for nothing in ({}, {"index": ""}, {"index": 0}):
+        assert "section 1 of the text" in told(**nothing)
     assert "section 3 of the text" in told(index="3")
+    prompts = ExpandWriting(llm=ScriptedModel([])).prompts
+    about_material = prompts.text("knowledge", "en", knowledge="%").partition("%")[0].strip()
+    assert about_material
+    assert about_material in told(knowledge="All about milk.")
+    for nothing in ({}, {"knowledge": None}, {"knowledge": ""}):
+        assert about_material not in told(**nothing)
+        assert "None" not in told(**nothing)
     text = told(outline="I. Tea\nII. Milk", index=2, capture="II. Milk", knowledge="All about milk.")
     assert all(part in text for part in ("section 2 of", "I. Tea\nII. Milk", "II. Milk", "All about milk."))
     assert "Stop before" not in text
@@ -371,6 +382,15 @@ def test_a_text_ends_before_the_part_that_a_limit_forbids(tokens: int, parts: in
     result = agent.ask("Write.")
     assert len(result.messages) == parts
     assert result.stop_reason == ("finished" if parts == 3 else "token_limit")
+    handed = [event for event in agent.stream("Write.") if isinstance(event, HandedOff)]
+    assert len(handed) == parts, "no part begins that the limit forbids"
+
+
+def test_an_attached_file_is_read_by_a_writer_that_is_asked_itself(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("Tea came to Assam in 1823.\n", encoding="utf-8")
+    agent = ContinueWriting(llm=ScriptedModel([answer("Then.")]))
+    agent.run_nonstream([Message("user", [{"text": "Go on."}, {"file": str(tmp_path / "tea.md")}])])
+    assert "Tea came to Assam in 1823." in agent.llm.requests[0].messages[-1].get_text_content()  # type: ignore[union-attr]
 
 
 def test_turns_are_those_of_each_part() -> None:
