@@ -236,7 +236,11 @@ def test_a_caller_that_gives_up_while_the_server_is_busy_holds_nothing(
         return not run.is_held
 
     wait_until(is_free)
-    assert asyncio.run(other.hold("r" if work == "hold" else "new")) == (3 if work == "hold" else 2)
+    with pytest.raises(StoreError, match="already exists"):
+        begun(store, "r" if work == "hold" else "new")
+    for hold, one in enumerate((store, other), start=3 if work == "hold" else 2):
+        assert asyncio.run(one.hold("r" if work == "hold" else "new")) == hold
+        asyncio.run(one.release("r" if work == "hold" else "new", hold))
 
 
 def test_a_released_run_stays_free_after_its_process_has_connected_again(
