@@ -138,6 +138,8 @@ def _wait_for_the_first(file: Path) -> Iterator[None]:
         except BlockingIOError:
             fcntl.flock(lock, fcntl.LOCK_SH)
             fcntl.flock(lock, fcntl.LOCK_UN)
+        except OSError:  # a file system without locks
+            pass
         yield
 
 
