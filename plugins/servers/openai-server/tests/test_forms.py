@@ -271,6 +271,14 @@ def test_a_text_is_shown_as_far_as_it_has_come(is_whole: bool, status: str, show
             },
         ),
         (
+            Message("user", [ContentItem(file="data:application/pdf;base64,JVBERi0=")]),
+            {
+                "content": [
+                    {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0=", "filename": "file"}
+                ]
+            },
+        ),
+        (
             Message(
                 "user", [ContentItem(file="https://example.org/a.pdf"), ContentItem(audio="data:audio/wav;base64,")]
             ),
@@ -286,7 +294,17 @@ def test_a_text_is_shown_as_far_as_it_has_come(is_whole: bool, status: str, show
             {"content": [{"type": "input_text", "text": "[image]"}, {"type": "input_text", "text": "[file]"}]},
         ),
     ],
-    ids=["a result", "a call", "an answer", "nothing", "an image", "a file", "at an address", "on the server"],
+    ids=[
+        "a result",
+        "a call",
+        "an answer",
+        "nothing",
+        "an image",
+        "a file",
+        "no name",
+        "at an address",
+        "on the server",
+    ],
 )
 def test_a_message_of_the_input_is_an_item(message: Message, expected: Any) -> None:
     item = input_item(message, "i")
