@@ -210,6 +210,13 @@ def test_an_error_of_a_transform_itself_is_passed_on() -> None:
         ScriptedModel([answer("a")], processors=[Feeds(_wrong)]).ask("q")
 
 
+def test_processors_are_added_beside_those_that_the_model_was_made_with() -> None:
+    model = ScriptedModel([answer("a")], processors=[Marking("own")])
+    model._use_processors([Second("added")], add=True)
+    assert model.ask("q").text == "a"
+    assert MARKS == ["own", "added"]
+
+
 def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:
     with pytest.raises(PluginNotFoundError, match="no_such"):
         made(host, processors=["no_such"])

@@ -120,6 +120,25 @@ def test_each_silence_of_fifteen_seconds_ends_with_a_comment() -> None:
     run(main)
 
 
+def test_a_silence_begins_with_the_latest_event() -> None:
+    async def events() -> AsyncIterator[bytes]:
+        yield b"a"
+        await asyncio.sleep(10)
+        yield b"b"
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        loop, client = asyncio.get_running_loop(), _Client()
+        began = loop.time()
+        reading = asyncio.ensure_future(client.read(EventStream(events())))
+        await client.wait_for(COMMENT, 1)
+        assert loop.time() - began == pytest.approx(25, abs=1)
+        reading.cancel()
+        await asyncio.wait([reading])
+
+    run(main)
+
+
 def test_events_in_time_keep_comments_away() -> None:
     async def events() -> AsyncIterator[bytes]:
         for _ in range(10):
