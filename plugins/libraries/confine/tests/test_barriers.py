@@ -106,6 +106,12 @@ def test_landlock_is_used_for_what_its_version_can(
     assert (restricts_files(), barriers._landlock_works()) == (files, signals)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is part of Linux")
+def test_a_rule_that_the_kernel_refuses_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"Bad file descriptor|not implemented|not supported"):
+        barriers._allow(-1, str(tmp_path), 1)
+
+
 def test_the_numbers_of_system_calls_are_those_of_the_headers() -> None:
     header = Path("/usr/include/asm-generic/unistd.h")
     if not header.exists():

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import Signal, StoredRun
+from jackfield_sqlite_store import owners
 from jackfield_sqlite_store import store as module
 from jackfield_sqlite_store.owners import Owner, is_held
 from jackfield_sqlite_store.store import SQLiteStore
@@ -187,7 +188,11 @@ def test_a_run_is_free_when_the_process_that_held_it_was_killed(make: Make, path
         assert left == [store._owner().name], "what the dead has left is removed"
 
 
-def test_a_lock_ends_with_its_hold_and_after_the_last_one_nothing_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_ranges", [owners._HAS_RANGES, False], ids=["this system", "without locks of ranges"])
+def test_a_lock_ends_with_its_hold_and_after_the_last_one_nothing_is_left(
+    has_ranges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "_HAS_RANGES", has_ranges)
     owner = Owner(tmp_path / "owners")
     one, other = owner.take(), owner.take()
     handles = Path("/proc/self/fd")
