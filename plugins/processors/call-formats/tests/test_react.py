@@ -108,9 +108,11 @@ def test_a_name_shows_as_soon_as_the_arguments_begin(feed: Any) -> None:
     assert feed(map(TextDelta, "Action: f\nAction Input:"), "react") == [FunctionCallDelta(0, id="1", name="f")]
 
 
-def test_a_thought_streams_as_reasoning(feed: Any) -> None:
-    events = feed([TextDelta(piece) for piece in ("Tho", "ught: I", " think", " \n", "so\nAct")], "react")
-    assert events == [ReasoningDelta("I"), ReasoningDelta(" think"), ReasoningDelta(" \nso")]
+@pytest.mark.parametrize("before", [[], [TextDelta("Well.\n")]], ids=["at the start", "after text"])
+def test_a_thought_streams_as_reasoning(feed: Any, before: list[TextDelta]) -> None:
+    pieces = [TextDelta(piece) for piece in ("Tho", "ught: I", " think", " \n", "so\nAct")]
+    thought = [ReasoningDelta("I"), ReasoningDelta(" think"), ReasoningDelta(" \nso")]
+    assert feed([*before, *pieces], "react") == [*before, *thought]
 
 
 def test_an_answer_that_ran_past_a_stop_word_ended_there(feed: Any) -> None:
