@@ -69,9 +69,9 @@ def test_the_longest_text_is_that_of_the_positions_which_some_begin_behind_the_p
 
 
 def test_shorter_rows_are_filled_up_and_masked() -> None:
-    inputs = pad_rows([[5, 6], [7]], 9, [[0, 1], [1]])
+    inputs = pad_rows([[5, 9], [7]], 9, [[0, 1], [1]])  # some models pad with the token that ends a text
     assert {name: value.tolist() for name, value in inputs.items()} == {
-        "input_ids": [[5, 6], [7, 9]],
+        "input_ids": [[5, 9], [7, 9]],
         "attention_mask": [[1, 1], [1, 0]],
         "token_type_ids": [[0, 1], [1, 0]],
         "position_ids": [[0, 1], [0, 1]],
