@@ -181,6 +181,12 @@ def test_both_rankings_are_fused_and_say_their_places(make: Make) -> None:
     assert only["pgvector_search.words"] == 1
 
 
+def test_a_question_of_stop_words_alone_is_asked_by_its_vector(make: Make) -> None:
+    hits = search(make(), "what is the")
+    assert hits
+    assert all(hit.ranks.keys() == {"pgvector_search", "pgvector_search.vectors"} for hit in hits)
+
+
 def test_a_rare_word_says_more_than_a_frequent_one_and_a_short_text_more_than_a_long_one(make: Make) -> None:
     texts = ["tea tea tea tea", "tea and a violin", "tea", "tea and bread and butter and more of all that", "nothing"]
     hits = search(make(search="words"), "tea violin", corpus_of(texts), limit=9)
