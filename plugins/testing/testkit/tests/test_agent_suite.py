@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jackfield.agents import Agent, BasicAgent
 from jackfield_testkit.suites import AgentSuite
+from jackfield_testkit.suites.agent_parts import agents_in
 
 BROKEN = {
     "HoldsUpTheLoop": "test_the_event_loop_is_never_held_up",
@@ -86,7 +90,11 @@ BROKEN = {
 """An agent kind of the zoo, and the test that is made for its fault."""
 
 SUITES = """
+import pytest
+
+from jackfield.agents import Agent, BasicAgent
 from jackfield_testkit.suites import AgentSuite
+from jackfield_testkit.suites.agent_parts import agents_in
 
 for name in NAMES:
     members = {"component": f"jackfield-zoo/{name}", "patience_s": 0.2 if name == "Hangs" else 20.0}
@@ -120,3 +128,10 @@ def test_correct_agents_pass_all_and_each_broken_one_is_caught(
     assert checks.unknown() == set()
     assert outcomes.cases("TestHonest") == checks.cases.keys()
     assert set(BROKEN.values()) == EVERY_TEST
+
+
+@pytest.mark.parametrize("hold", [lambda one: [one], lambda one: (one,), lambda one: {"a": one}, lambda one: [(one,)]])
+def test_the_agents_that_an_agent_holds_are_found_however_it_holds_them(hold: Callable[[Agent], object]) -> None:
+    inner, outer = BasicAgent(), BasicAgent()
+    vars(outer)["held"] = hold(inner)
+    assert [*agents_in({"agent": outer})] == [outer, inner]
