@@ -32,6 +32,7 @@ BROKEN = {
     "LooksAtPieces": "test_cutting_the_stream_elsewhere_never_changes_the_answer",
     "KeepsAfterReset": "test_after_a_reset_the_answer_begins_anew",
     "CountsCalls": "test_streaming_and_waiting_give_the_same",
+    "NumbersItsThoughts": "test_streaming_and_waiting_give_the_same",
     "WaitsForAll": "test_it_holds_back_no_more_than_it_says",
     "ReadsAllAgain": "test_the_work_grows_with_the_length_and_not_with_its_square",
     "LooksBack": "test_no_text_makes_the_work_grow_faster_than_its_length[[1](]",
@@ -53,6 +54,7 @@ BROKEN = {
 """A processor of the zoo, and the test that is made for its fault; a figure tells two faults of one apart."""
 
 SUITES = """
+from jackfield.messages import Message
 from jackfield.models import Retry
 from jackfield_testkit.suites import ProcessorSuite
 
@@ -67,6 +69,12 @@ for name in {*NAMES} - {"HoldsAnything"}:
     limits = {} if name == "Honest" else {"patience_s": 1.0, "giving_up_s": 0.2}
     globals()[f"Test{name}"] = type(f"Test{name}", (ProcessorSuite,), {
         "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, **limits})
+
+
+class TestKnowsOneConversation(ProcessorSuite):
+    component = "jackfield-zoo/KnowsOneConversation"
+    messages = [Message("user", "Keep [secret] to yourself.")]
+    texts = TEXTS
 
 
 class TestRetry(ProcessorSuite):
@@ -85,9 +93,16 @@ def test_correct_processors_pass_all_and_each_broken_one_is_caught(
 ) -> None:
     checks = read_checks("processor")
     pairs = checks.with_laws(BROKEN)
-    selected = ["TestHonest", "TestRetry", *(f"Test{name}::{test}" for name, test in pairs)]
+    of_messages = "test_a_call_leaves_nothing_behind_for_the_next"
+    selected = [
+        "TestHonest",
+        "TestRetry",
+        f"TestKnowsOneConversation::{of_messages}",
+        *(f"Test{name}::{test}" for name, test in pairs),
+    ]
     outcomes = run_suites(f"NAMES = ['Honest', *{[name for name, _ in pairs]}]{SUITES}", selected, ZOO)
     assert outcomes.of("TestHonest", "passed") == EVERY_TEST
+    assert outcomes.of("TestKnowsOneConversation", "passed") == {of_messages}
     assert outcomes.of("TestRetry", "skipped") == {FOR_PLUGINS}
     assert outcomes.of("TestRetry", "passed") == EVERY_TEST - {FOR_PLUGINS}
     assert outcomes.not_caught(BROKEN) == {}

@@ -280,6 +280,24 @@ class CountsCalls(Honest):
             yield TextDelta(f"{number}{event.text}") if number > 1 and isinstance(event, TextDelta) else event
 
 
+class NumbersItsThoughts(Honest):
+    calls = 0
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        self.calls += 1
+        yield ReasoningDelta(f"call {self.calls}")
+        async for event in super().around(request, call_next):
+            yield event
+
+
+class KnowsOneConversation(Honest):
+    """Correct, but only for conversations that begin with the message of its suite."""
+
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        assert request.messages[0].content == "Keep [secret] to yourself."
+        return super().around(request, call_next)
+
+
 class WaitsForAll(Honest):
     async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         for event in [event async for event in super().around(request, call_next)]:
