@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jackfield import create_agent
+from jackfield import create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ConfigError, DocParserError, ModelRequestError
 from jackfield.events import ModelEvent, PluginEvent, PreparationProgress, RunEvent, RunFinished, TurnStarted
@@ -58,6 +58,18 @@ def test_doc_qa_answers_in_one_turn_from_what_it_read(book: str) -> None:
     model = ScriptedModel([answer("?")])
     create_agent("doc_qa", llm=model).ask("Hello")
     assert [message.role for message in model.requests[0].messages] == ["user"]
+
+
+@pytest.mark.parametrize("kind", ["doc_qa", "parallel_doc_qa"])
+def test_tools_are_ignored(kind: str, book: str) -> None:
+    @tool
+    def look_up(name: str) -> str:
+        """Look it up."""
+        return name
+
+    model = ScriptedModel(reads)
+    create_agent(kind, llm=model, files=[book], function_list=[look_up]).ask("Sockets of panel 3?")
+    assert [request.functions for request in model.requests] == [()] * len(model.requests)
 
 
 def test_each_part_is_read_and_what_they_say_is_before_the_passages(book: str) -> None:
