@@ -215,12 +215,15 @@ def test_only_the_host_of_a_typed_address_may_be_on_this_machine(monkeypatch: py
 
 def test_files_that_no_parser_reads_are_sent_if_they_are_text_or_pdf(tmp_path: Path) -> None:
     why_not = why_not_sent(lambda path: "" if path.endswith(".md") else "nothing reads it")
-    contents = {"a.md": b"\0", "a.pdf": b"%PDF-1", "a.log": "é".encode(), "a.bin": b"\0\xff\xfe\x01"}
+    contents = {
+        "a.md": b"\0", "a.pdf": b"%PDF-1", "a.log": "é".encode(), "empty.log": b"", "a.bin": b"\0\xff\xfe\x01"
+    }  # fmt: skip
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     assert {name: why_not(str(tmp_path / name)) for name in contents} == {
         "a.md": "",
         "a.pdf": "",
         "a.log": "",
+        "empty.log": "",
         "a.bin": "nothing reads it",
     }

@@ -66,6 +66,8 @@ def test_a_recorded_run_is_listed_shown_replayed_forked_and_deleted(jackfield: R
     assert (events[0]["event"], events[-1]["event"]) == ("RunStarted", "RunFinished")
     fork = jackfield("runs", "fork", run_id, "--at", "1")[1].strip()
     assert jackfield("runs", "resume", fork, *MODEL)[1] == told
+    assert jackfield("runs", "delete", run_id, "unknown")[0] != 0
+    assert len(listed(jackfield)) == 2, "of several runs, none is deleted if one is unknown"
     assert jackfield("runs", "delete", run_id[:8], fork[:8])[0] == 0
     assert listed(jackfield) == []
 
