@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jackfield.descriptors import required_by
 from jackfield.errors import BrokenPluginError
 from jackfield.hookspecs import HOOKS
-from jackfield.plugins import ComponentSpec, ToolsetSpec, ToolSpec
+from jackfield.plugins import ComponentSpec, SearcherSpec, StoreSpec, ToolsetSpec, ToolSpec
 from jackfield.plugins._faults import MAX_SCHEMA_BYTES, fault_of
 
 NO_TEXT = (5, None, b"x", ["x"])
@@ -136,6 +136,11 @@ def test_a_field_that_is_needed_is_missed_all_the_same() -> None:
 
 def test_descriptors_are_values() -> None:
     assert tool() == tool()
+    assert tool() != tool(summary="Other.")
+    assert SearcherSpec(name="x", target="m:C") != StoreSpec(name="x", target="m:C"), "another kind"
+    assert repr(SearcherSpec(name="x", target="m:C")).startswith("SearcherSpec(name='x', target='m:C', summary=''")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(tool())
     with pytest.raises(dataclasses.FrozenInstanceError):
         tool().name = "y"  # type: ignore[misc]
 
