@@ -46,6 +46,7 @@ def test_what_means_nothing_is_asked_about(cfg: Any) -> None:
         ({"model": "m", "model_server": "llama.cpp"}, "model_type='openai'"),
         ({"model": "m", "model_server": "llama.cpp:8080"}, "must start with http"),
         ({"model": "m", "model_server": "localhost:8080"}, "must start with http"),
+        ({"model": "m", "model_server": "LOCALHOST:8080"}, "must start with http"),
     ],
     ids=str,
 )
