@@ -263,9 +263,9 @@ def test_landlock_alone_isolates_no_program_with_the_network(tmp_path: Path, mon
 
 
 def test_folders_of_python_are_those_that_no_folder_of_the_system_contains(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = ("/usr", "/usr/lib/python3", "/usr2/python", "/opt/python")
+    folders = ("/usr", "/usr/lib/python3", "/usr2/python", "/else/python")
     monkeypatch.setattr(system, "find_python", lambda: SimpleNamespace(readable=folders))
-    assert system.folders_of_python() == ["/opt/python", "/usr2/python"]
+    assert system.folders_of_python() == ["/else/python", "/usr2/python"]
 
 
 def test_only_a_program_with_the_network_reads_the_files_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
