@@ -266,7 +266,7 @@ run_in_child(write)
 
 def test_a_forked_child_neither_ends_nor_prolongs_the_locks_of_its_parent(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKS, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-u", "-c", FORKS, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.splitlines() == [
         "after a child closed its copy: True",
