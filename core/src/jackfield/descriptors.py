@@ -98,7 +98,7 @@ class ComponentSpec(metaclass=_Lenient):
     check: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    # Written here for all kinds, because generating them for each would take half of the time to import this module.
+    # Written here for all kinds, because generating them for each would take a third of the time to import this module.
 
     def __repr__(self) -> str:
         values = (f"{entry.name}={getattr(self, entry.name)!r}" for entry in fields(self))
