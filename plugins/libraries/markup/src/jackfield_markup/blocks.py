@@ -19,7 +19,7 @@ _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
 _OTHER_SCHEME = re.compile(r"(?!(?:https?|mailto|ftp|tel):)[^/:]*:", re.IGNORECASE)
 _SMALL = re.compile(r"(?=0*[1-9])[0-9]{1,5}")
 _BREAK = "\v"  # which occurs in no page
-_SIGNS = ("¶", "#")  # of a link to its own place
+_SIGNS = ("¶", "#")  # the text of links from a heading to itself
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
 _ITEMS = frozenset(("li", "dt", "dd"))
@@ -183,7 +183,7 @@ class _Writer:
             return  # a link around whole paragraphs
         text = "".join(self.inline[mark.place :])
         shown = _lines_of(text)
-        if self.level:  # headings are plain text, without the links to their own place
+        if self.level:  # headings are plain text, without links to themselves
             if tag == "a" and shown in _SIGNS:
                 del self.inline[mark.place :]
         elif shown and "\n" not in shown:

@@ -157,7 +157,7 @@ class Reader:
 
     def finish(self) -> list[Block]:
         """Return all blocks, with the notes at the end."""
-        while self._outer:  # of a file that was cut off
+        while self._outer:  # the file was cut off
             self._close()
         self._end_paragraph()
         self._end_table()
@@ -199,7 +199,7 @@ class Reader:
             self._text.add(mark)
 
     def _end_link(self, start: int) -> None:
-        if not self._link:  # of the outer of two nested fields
+        if not self._link:  # a link inside this one has used the address
             return
         self._text.flush()
         shown = "".join(self._text.parts[start:])

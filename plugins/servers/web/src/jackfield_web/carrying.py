@@ -138,7 +138,7 @@ def _export(message: Message) -> ExportedMessage:
 
 
 def _fit(text: str, most: int = _MAX_NAME_CHARS) -> str:
-    """Return a text that fits into a field of limited length, which takes no lone surrogates."""
+    """Shorten a text to a field's limit, and replace lone surrogates, which fields reject."""
     return text.encode("utf-8", "replace").decode()[:most]
 
 
