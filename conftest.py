@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     items[:] = deal_slow_tests(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-    with _wait_for_the_first(Path(__file__)):  # here hypothesis parses the code, and keeps the constants in it
+    with _wait_for_the_first(Path(__file__)):  # hypothesis parses all sources here, and stores their constants
         yield
 
 
@@ -131,7 +131,7 @@ def pytest_make_collect_report(
 
 @contextmanager
 def _wait_for_the_first(file: Path) -> Iterator[None]:
-    """Let one worker come first; those that wait for it then go on at the same time. The file is only locked."""
+    """Let one worker go first. The others wait for it, and then continue together. The file itself is not changed."""
     with file.open("rb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
